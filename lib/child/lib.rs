@@ -1,0 +1,1 @@
+//! Starts, bounds, signals and reaps processes: the only place that does.

@@ -1,0 +1,112 @@
+//! How a tool speaks to a person: `tool: cannot read 'x': cause`, lower case, no full stop, then a hint.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io;
+
+use crate::exit::{self, Code};
+
+/// What ends a tool early: a code, one line for a person, and the command to try next.
+#[derive(Debug)]
+pub struct Error {
+    /// The exit status.
+    pub code: Code,
+    /// One line without the tool's name; empty when nothing is to be said.
+    pub message: String,
+    /// What to do next, printed as a line `hint: ...`.
+    pub hint: Option<String>,
+}
+
+impl Error {
+    /// An error with a code of the contract.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None }
+    }
+
+    /// Wrong usage, 64.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(exit::USAGE, message)
+    }
+
+    /// `cannot DOING 'NAME': cause`, 74.
+    pub fn io(doing: &str, name: &OsStr, cause: &io::Error) -> Self {
+        Self::new(exit::IO, format!("cannot {doing} {}: {}", quoted(name), cause_of(cause)))
+    }
+
+    /// Ends with `code` and says nothing: what a closed pipe asks for.
+    pub fn quiet(code: Code) -> Self {
+        Self::new(code, "")
+    }
+
+    /// Adds the next command to try.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The lines for standard error.
+    pub fn render(&self, tool: &str) -> String {
+        let mut text = String::new();
+        if !self.message.is_empty() {
+            let _ = writeln!(text, "{tool}: {}", one_line(&self.message));
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(text, "hint: {}", one_line(hint));
+        }
+        text
+    }
+}
+
+impl From<lexopt::Error> for Error {
+    fn from(cause: lexopt::Error) -> Self {
+        Self::usage(cause.to_string())
+    }
+}
+
+/// The cause without Rust's ` (os error N)` tail, in lower case as messages are.
+pub fn cause_of(cause: &io::Error) -> String {
+    let text = cause.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+/// A name in single quotes, its control characters escaped so that it stays on one line.
+pub fn quoted(name: &OsStr) -> String {
+    format!("'{}'", one_line(&name.to_string_lossy()))
+}
+
+/// Text with every control character escaped: hostile names cannot draw on a terminal.
+pub fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Writes progress or a warning to standard error as `tool: text`; a closed stderr is no reason to stop.
+pub fn note(tool: &str, text: &str) {
+    use io::Write as _;
+    let line = format!("{tool}: {}\n", one_line(text));
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_a_newline_stays_on_one_line() {
+        let error =
+            Error::io("read", OsStr::new("a\nb\u{1b}[31m"), &io::Error::from_raw_os_error(libc::ENOENT));
+        assert_eq!(error.render("t").lines().count(), 1);
+        assert!(error.render("t").starts_with("t: cannot read 'a\\nb\\u{1b}[31m': no such file"));
+        assert_eq!(error.code, exit::IO);
+    }
+}

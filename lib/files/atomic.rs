@@ -1,0 +1,141 @@
+//! Whole files or nothing: a private temporary file beside the target, then one rename.
+#![expect(clippy::disallowed_methods, reason = "this is the one home of writes")]
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use contract::Fix;
+
+/// A file under a temporary name in the target's directory, 0600 from creation; removed when dropped.
+pub struct Pending {
+    file: File,
+    temporary: PathBuf,
+    target: PathBuf,
+    done: bool,
+}
+
+/// Starts a file that will become `target`. The name begins with a dot and ends in `.tmp`.
+pub fn begin(_fix: &Fix, target: &Path) -> io::Result<Pending> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = target.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}.{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    let temporary = target.with_file_name(temporary);
+    let file = OpenOptions::new()
+        .write(true)
+        .read(true)
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&temporary)?;
+    Ok(Pending { file, temporary, target: target.to_owned(), done: false })
+}
+
+impl Pending {
+    /// The open file.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Gives the file its mode, syncs it and renames it over its target.
+    pub fn commit(mut self, mode: u32) -> io::Result<()> {
+        self.file.set_permissions(Permissions::from_mode(mode))?;
+        self.file.sync_all()?;
+        std::fs::rename(&self.temporary, &self.target)?;
+        self.done = true;
+        // The name is durable only once its directory is; a filesystem that cannot sync one still has the file.
+        if let Some(dir) = self.target.parent() {
+            let _ = File::open(if dir.as_os_str().is_empty() { Path::new(".") } else { dir })
+                .and_then(|d| d.sync_all());
+        }
+        Ok(())
+    }
+}
+
+impl Write for Pending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.done {
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Replaces `target` by `bytes` in one step.
+pub fn write(fix: &Fix, target: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut pending = begin(fix, target)?;
+    pending.write_all(bytes)?;
+    pending.commit(mode)
+}
+
+/// Makes a directory and its parents, each 0700 from creation; those that exist stay as they are.
+pub fn make_dir(_fix: &Fix, dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// Moves `path` aside to the first free `PATH.aside-N` in the same directory and returns that place.
+pub fn move_aside(_fix: &Fix, path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    for n in 1..10_000_u32 {
+        let mut aside = name.to_owned();
+        aside.push(format!(".aside-{n}"));
+        let place = path.with_file_name(aside);
+        match crate::tree::rename_new(path, &place) {
+            Ok(()) => return Ok(place),
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Err(io::Error::from(io::ErrorKind::AlreadyExists))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("selfheal-files-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    #[test]
+    fn a_dropped_file_leaves_the_target_as_it_was() {
+        let fix = contract::mode::by_name();
+        let target = scratch("drop").join("x");
+        write(&fix, &target, b"old", 0o600).unwrap();
+        let mut pending = begin(&fix, &target).unwrap();
+        pending.write_all(b"half").unwrap();
+        drop(pending);
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        assert_eq!(fs::read_dir(target.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn moving_aside_never_overwrites() {
+        let fix = contract::mode::by_name();
+        let target = scratch("aside").join("y");
+        let mut places = Vec::new();
+        for content in [b"1", b"2"] {
+            write(&fix, &target, content, 0o600).unwrap();
+            places.push(move_aside(&fix, &target).unwrap());
+        }
+        assert_eq!(fs::read(&places[0]).unwrap(), b"1");
+        assert_eq!(fs::read(&places[1]).unwrap(), b"2");
+        assert!(!target.exists());
+    }
+}

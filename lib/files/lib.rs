@@ -1,0 +1,9 @@
+//! Files that survive a crash: atomic writes, locks, digests, records. Whatever writes takes a `&Fix`.
+
+pub mod atomic;
+pub mod digest;
+pub mod lock;
+pub mod memory;
+pub mod open;
+pub mod records;
+pub mod tree;

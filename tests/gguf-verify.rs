@@ -1,0 +1,1 @@
+//! `gguf-verify` as a process.

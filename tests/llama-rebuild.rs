@@ -1,0 +1,1 @@
+//! `llama-rebuild` as a process.

@@ -1,0 +1,1 @@
+//! `run-guarded` as a process.

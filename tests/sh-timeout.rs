@@ -1,0 +1,1 @@
+//! `sh-timeout` as a process.
