@@ -5,5 +5,7 @@ pub mod digest;
 pub mod lock;
 pub mod memory;
 pub mod open;
+pub mod partial;
 pub mod records;
+pub mod space;
 pub mod tree;
