@@ -1,0 +1,1 @@
+//! `lib/net` against real sockets.
