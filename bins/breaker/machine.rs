@@ -2,8 +2,8 @@
 
 use contract::clock::Stamp;
 
-/// Failures further apart than this many seconds are not a row.
-const FORGET: f64 = 86_400.0;
+/// Failures further apart than this many milliseconds are not a row.
+const FORGET: u64 = 86_400_000;
 
 /// What a caller asks of a breaker.
 #[derive(Clone, Copy)]
@@ -52,12 +52,12 @@ pub(crate) enum Change {
     Closed,
 }
 
-/// Seconds from `stamp` to `now`: monotonic within one boot, else by the wall; the future is no age.
-fn age(stamp: &Stamp, now: &Stamp) -> f64 {
+/// Milliseconds from `stamp` to `now`: monotonic within one boot, else by the wall; the future is no age.
+fn age(stamp: &Stamp, now: &Stamp) -> u64 {
     if same_boot(stamp, now) {
-        (now.mono - stamp.mono).max(0.0)
+        u64::try_from(now.mono.saturating_sub(stamp.mono)).unwrap_or(0)
     } else {
-        seconds(now.wall.saturating_sub(stamp.wall))
+        now.wall.saturating_sub(stamp.wall).saturating_mul(1000)
     }
 }
 
@@ -65,24 +65,10 @@ fn same_boot(a: &Stamp, b: &Stamp) -> bool {
     !a.boot.is_empty() && a.boot == b.boot
 }
 
-/// Whole seconds as a float; 136 years are as good as more.
-fn seconds(whole: u64) -> f64 {
-    f64::from(u32::try_from(whole).unwrap_or(u32::MAX))
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a float to integer cast saturates"
-)]
-fn rounded_up(seconds: f64) -> u32 {
-    seconds.ceil() as u32
-}
-
-/// The moment that was `age` seconds ago, in today's clocks.
-pub(crate) fn ago(now: &Stamp, age: f64) -> Stamp {
-    let mono = if now.boot.is_empty() { 0.0 } else { now.mono - age };
-    Stamp { wall: now.wall.saturating_sub(u64::from(rounded_up(age))), mono, boot: now.boot.clone() }
+/// The moment that was `age` milliseconds ago, in today's clocks.
+pub(crate) fn ago(now: &Stamp, age: u64) -> Stamp {
+    let mono = if now.boot.is_empty() { 0 } else { now.mono.saturating_sub_unsigned(age) };
+    Stamp { wall: now.wall.saturating_sub(age.div_ceil(1000)), mono, boot: now.boot.clone() }
 }
 
 impl Breaker {
@@ -91,9 +77,10 @@ impl Breaker {
         match self {
             Self::Closed | Self::Failing { .. } => Gate::Closed,
             Self::Tripped { since, cooldown, .. } => {
-                match rounded_up(f64::from(*cooldown) - age(since, now)) {
-                    0 => Gate::HalfOpen,
-                    left => Gate::Open { left },
+                let left = (u64::from(*cooldown) * 1000).saturating_sub(age(since, now)).div_ceil(1000);
+                match u32::try_from(left) {
+                    Ok(0) => Gate::HalfOpen,
+                    left => Gate::Open { left: left.unwrap_or(*cooldown) },
                 }
             }
         }
@@ -150,13 +137,14 @@ mod tests {
 
     const RULES: Rules = Rules { failures: 3, cooldown: 1800 };
 
-    fn at(wall: u64, mono: f64, boot: &str) -> Stamp {
-        Stamp { wall, mono, boot: boot.to_owned() }
+    /// `mono` in seconds.
+    fn at(wall: u64, mono: i64, boot: &str) -> Stamp {
+        Stamp { wall, mono: mono * 1000, boot: boot.to_owned() }
     }
 
     /// A moment in an undisturbed boot.
     fn t(seconds: u32) -> Stamp {
-        at(1_796_000_000 + u64::from(seconds), 500.0 + f64::from(seconds), "a")
+        at(1_796_000_000 + u64::from(seconds), 500 + i64::from(seconds), "a")
     }
 
     fn opened(now: &Stamp) -> Breaker {
@@ -208,27 +196,27 @@ mod tests {
         let left = |left| Gate::Open { left };
         // Opened at wall 10,000, monotonic 500, boot a.
         for (now, gate, why) in [
-            (at(10_000, 1000.0, "a"), left(1300), "same boot: monotonic"),
-            (at(99_000, 1000.0, "a"), left(1300), "the wall jumped forward"),
-            (at(10, 1000.0, "a"), left(1300), "the wall jumped back"),
-            (at(10, 2300.0, "a"), Gate::HalfOpen, "the wall jumped back, time is over"),
-            (at(10_000, 2299.5, "a"), left(1), "half a second is a second"),
-            (at(10_600, 3.0, "b"), left(1200), "rebooted: wall"),
-            (at(11_800, 3.0, "b"), Gate::HalfOpen, "rebooted: wall is over"),
-            (at(10_600, 9999.0, ""), left(1200), "no boot id: wall"),
-            (at(5, 3.0, "b"), left(1800), "from the future: one cooldown"),
-            (at(10_000, 3.0, "a"), left(1800), "monotonic went back: one cooldown"),
+            (at(10_000, 1000, "a"), left(1300), "same boot: monotonic"),
+            (at(99_000, 1000, "a"), left(1300), "the wall jumped forward"),
+            (at(10, 1000, "a"), left(1300), "the wall jumped back"),
+            (at(10, 2300, "a"), Gate::HalfOpen, "the wall jumped back, time is over"),
+            (Stamp { mono: 2_299_500, ..at(0, 0, "a") }, left(1), "half a second is a second"),
+            (at(10_600, 3, "b"), left(1200), "rebooted: wall"),
+            (at(11_800, 3, "b"), Gate::HalfOpen, "rebooted: wall is over"),
+            (at(10_600, 9999, ""), left(1200), "no boot id: wall"),
+            (at(5, 3, "b"), left(1800), "from the future: one cooldown"),
+            (at(10_000, 3, "a"), left(1800), "monotonic went back: one cooldown"),
         ] {
-            assert_eq!(opened(&at(10_000, 500.0, "a")).gate(&now), gate, "{why}");
+            assert_eq!(opened(&at(10_000, 500, "a")).gate(&now), gate, "{why}");
         }
     }
 
     #[test]
     fn a_stamp_from_the_future_waits_one_cooldown_and_no_longer() {
         for (since, now, later) in [
-            (at(900_000, 500.0, "a"), at(1000, 20.0, "b"), at(1000, 1820.0, "b")),
-            (at(900_000, 500.0, "a"), at(1000, 20.0, "a"), at(1000, 1820.0, "a")),
-            (at(900_000, 500.0, ""), at(1000, 20.0, ""), at(2800, 0.0, "")),
+            (at(900_000, 500, "a"), at(1000, 20, "b"), at(1000, 1820, "b")),
+            (at(900_000, 500, "a"), at(1000, 20, "a"), at(1000, 1820, "a")),
+            (at(900_000, 500, ""), at(1000, 20, ""), at(2800, 0, "")),
         ] {
             let mut breaker = opened(&since);
             assert!(breaker.settle(&now));
@@ -240,10 +228,10 @@ mod tests {
 
     #[test]
     fn a_reboot_carries_the_time_that_passed_into_the_new_clock() {
-        let mut breaker = opened(&at(10_000, 500.0, "a"));
-        assert!(breaker.settle(&at(10_600, 3.0, "b")));
+        let mut breaker = opened(&at(10_000, 500, "a"));
+        assert!(breaker.settle(&at(10_600, 3, "b")));
         // From here on a wall that jumps changes nothing.
-        assert_eq!(breaker.gate(&at(10_000_000, 4.0, "b")), Gate::Open { left: 1199 });
-        assert_eq!(breaker.gate(&at(0, 1203.0, "b")), Gate::HalfOpen);
+        assert_eq!(breaker.gate(&at(10_000_000, 4, "b")), Gate::Open { left: 1199 });
+        assert_eq!(breaker.gate(&at(0, 1203, "b")), Gate::HalfOpen);
     }
 }

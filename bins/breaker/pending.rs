@@ -32,8 +32,8 @@ pub(crate) fn read(path: &Path, now: &Stamp) -> io::Result<Option<Pending>> {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
         let wall = words.next().and_then(|w| std::str::from_utf8(w).ok()?.parse().ok());
         let failed = wall.is_none() || words.next() != Some(b"ok");
-        let age = now.wall.saturating_sub(wall.unwrap_or(changed));
-        (machine::ago(now, f64::from(u32::try_from(age).unwrap_or(u32::MAX))), failed)
+        let age = now.wall.saturating_sub(wall.unwrap_or(changed)).saturating_mul(1000);
+        (machine::ago(now, age), failed)
     };
     let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let events = lines.map(event).collect();

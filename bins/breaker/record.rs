@@ -5,13 +5,13 @@
 //! subject npm-ci
 //! state open
 //! failures 3
-//! since 1796000000 1234.56 6b2f0a4e-...
+//! since 1796000000 1234560 6b2f0a4e-...
 //! cooldown 1800
 //! end
 //! ```
 //!
-//! `since` is the opening, or the last failure while `state` is `closed`: seconds since 1970, seconds since boot,
-//! boot id. `folded` may stand before `end`: which file of pending failures is counted already.
+//! `since` is the opening, or the last failure while `state` is `closed`: seconds since 1970,
+//! milliseconds since boot, boot id. `folded` may stand before `end`: which file of pending failures is counted already.
 
 use std::fmt::Write as _;
 
@@ -46,7 +46,7 @@ impl Record {
         let boot: String = stamp.boot.chars().filter(char::is_ascii_graphic).take(64).collect();
         let boot = if boot.is_empty() { "-" } else { &boot };
         let mut text = format!(
-            "breaker 1\nsubject {}\nstate {state}\nfailures {failures}\nsince {} {:.2} {boot}\ncooldown {cooldown}\n",
+            "breaker 1\nsubject {}\nstate {state}\nfailures {failures}\nsince {} {} {boot}\ncooldown {cooldown}\n",
             subject::escaped(&self.subject),
             stamp.wall,
             stamp.mono,
@@ -92,7 +92,7 @@ fn number(text: &str) -> Option<u32> {
 fn stamp(text: &str) -> Option<Stamp> {
     let mut parts = text.split(' ');
     let wall = parts.next().filter(|t| t.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()?;
-    let mono: f64 = parts.next()?.parse().ok().filter(|m: &f64| m.is_finite())?;
+    let mono = parts.next().filter(|t| !t.starts_with('+'))?.parse().ok()?;
     let boot = parts.next().filter(|b| !b.is_empty())?;
     let boot = if boot == "-" { "" } else { boot };
     parts.next().is_none().then(|| Stamp { wall, mono, boot: boot.to_owned() })
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_state_file_cut_anywhere_is_not_read() {
-        let since = Stamp { wall: 1_796_000_000, mono: -12.5, boot: "b-1".into() };
+        let since = Stamp { wall: 1_796_000_000, mono: -12_500, boot: "b-1".into() };
         let breaker = Breaker::Tripped { failures: 4, since, cooldown: 1800 };
         let record = Record { subject: b"a/b\n".to_vec(), breaker, folded: Some("1-2-3".into()) };
         let text = record.text().unwrap();
@@ -118,8 +118,9 @@ mod tests {
             ("failures 4", "failures +4"),
             ("failures 4", "failures 4\nfailures 5"),
             ("cooldown 1800", "cooldown 99999999"),
-            ("-12.50", "nan"),
-            ("-12.50", "inf"),
+            ("-12500", "nan"),
+            ("-12500", "+12500"),
+            ("-12500", "12.5"),
             ("b-1", "b-1 x"),
             ("breaker 1", "breaker 2"),
             ("a%2Fb", "a/b"),

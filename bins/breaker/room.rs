@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use contract::Fix;
 use files::tree;
@@ -25,13 +25,13 @@ pub(crate) fn make(fix: &Fix, path: &Path) -> io::Result<()> {
             states.push(entry.path());
         }
     }
-    if states.len() < SUBJECTS || states.iter().any(|s| s == path) {
+    if states.iter().any(|s| s == path) {
         return Ok(());
     }
-    let changed = |p: &Path| p.symlink_metadata().and_then(|m| m.modified()).ok();
-    states.sort_by_cached_key(|p| changed(p));
-    for oldest in &states[..=states.len() - SUBJECTS] {
-        tree::remove_own_file(fix, oldest)?;
+    while states.len() >= SUBJECTS {
+        let changed = |p: &PathBuf| p.symlink_metadata().and_then(|m| m.modified()).ok();
+        let Some((at, _)) = states.iter().enumerate().min_by_key(|(_, p)| changed(p)) else { break };
+        tree::remove_own_file(fix, &states.swap_remove(at))?;
     }
     Ok(())
 }
