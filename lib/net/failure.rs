@@ -34,6 +34,8 @@ pub enum Cause {
     Refused,
     /// A web page in place of the file.
     Page,
+    /// What came is not what the server promised.
+    Corrupt,
     /// The file could not be written: space, size limit, permission.
     Disk,
 }
@@ -56,6 +58,7 @@ impl Cause {
             Self::Tls => "tls",
             Self::Refused => "refused",
             Self::Page => "web page",
+            Self::Corrupt => "corrupt",
             Self::Disk => "disk",
         }
     }

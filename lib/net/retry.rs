@@ -33,8 +33,14 @@ impl Retry {
         Self { total, row: 0, all: 0 }
     }
 
-    /// Waits before the next attempt; the failure comes back when there is none.
-    pub fn pause(&mut self, failure: Failure, progress: u64) -> Result<(), Failure> {
+    /// Waits before the next attempt, after telling `say` how long; the failure comes back when there is none.
+    /// `progress` is how many bytes more than ever before the attempt has brought.
+    pub fn pause(
+        &mut self,
+        failure: Failure,
+        progress: u64,
+        say: impl FnOnce(&Failure, Duration),
+    ) -> Result<(), Failure> {
         self.row = if progress >= PROGRESS { 1 } else { self.row + 1 };
         self.all += 1;
         if !failure.cause.passing() || self.row > ROW || self.all > ALL {
@@ -45,6 +51,7 @@ impl Retry {
             let detail = format!("{}, the next attempt would be in {} s", failure.detail, pause.as_secs());
             return Err(Failure { detail, ..failure });
         }
+        say(&failure, pause);
         self.total.pause(pause);
         Ok(())
     }
@@ -128,7 +135,7 @@ mod tests {
         let mut retry = Retry::until(Deadline::after(Duration::from_secs(86_400)));
         let mut failure = Failure::new(Cause::Busy, "x");
         failure.wait = Some(Duration::from_secs(3600));
-        assert!(retry.pause(failure, 0).unwrap_err().detail.contains("3600 s"));
+        assert!(retry.pause(failure, 0, |_, _| ()).unwrap_err().detail.contains("3600 s"));
     }
 
     #[test]
@@ -136,7 +143,7 @@ mod tests {
         let mut retry = Retry::until(Deadline::after(Duration::from_secs(60)));
         for cause in [Cause::NotFound, Cause::Changed, Cause::Tls, Cause::Refused, Cause::Proxy, Cause::Disk]
         {
-            assert!(retry.pause(Failure::new(cause, "x"), 0).is_err(), "{cause:?}");
+            assert!(retry.pause(Failure::new(cause, "x"), 0, |_, _| ()).is_err(), "{cause:?}");
         }
     }
 }
