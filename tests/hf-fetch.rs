@@ -248,7 +248,7 @@ fn parallel_callers_fetch_once() {
         wire.head(200, &[("content-length", &slow.len().to_string()), ("etag", TAG)]);
         for part in slow.chunks(100_000) {
             wire.body(part);
-            wire.rest(30);
+            servers::rest(30);
         }
     });
     let home = home_of(&file);

@@ -131,6 +131,7 @@ impl Job<'_> {
                     Some(url) => format!("{} of {bytes} bytes from {}", held.received, url.origin),
                     None => format!("{bytes} bytes were there"),
                 };
+                self.make_way(bytes)?;
                 held.promote()?;
                 Ok((State::Healed, format!("{detail}, sha256 {}... verified", short(&sha))))
             }
@@ -142,6 +143,23 @@ impl Job<'_> {
                 Err(failure.into())
             }
         }
+    }
+
+    /// Moves a sound model of another size aside: it is no damaged copy, somebody put it there. Whatever else has
+    /// the name is replaced.
+    fn make_way(&self, bytes: u64) -> Result<(), Failure> {
+        let target = &self.wanted.target;
+        let other = target.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() != bytes)
+            && gguf::verify(target, &gguf::Pin::default(), false).state == State::Ok;
+        if other {
+            let moved = files::atomic::move_aside(self.fix, target);
+            let place = moved.map_err(|cause| {
+                let text = format!("cannot move {} aside: {}", quoted(target.as_os_str()), cause_of(&cause));
+                Failure::new(Cause::Disk, text)
+            })?;
+            self.note(&format!("another model had its name, which is now {}", quoted(place.as_os_str())));
+        }
+        Ok(())
     }
 
     fn note(&self, text: &str) {

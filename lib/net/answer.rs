@@ -51,8 +51,11 @@ impl Answer {
         part(self.header("content-range")?)
     }
 
-    /// Whether the body claims to be a web page.
+    /// Whether this is an answer with content, which claims to be a web page. (A redirect's body often is one.)
     pub fn is_page(&self) -> bool {
+        if !matches!(self.status, 200 | 206) {
+            return false;
+        }
         let kind = self.header("content-type").unwrap_or_default().trim().to_ascii_lowercase();
         ["text/html", "application/xhtml+xml"].iter().any(|page| kind.starts_with(page))
     }

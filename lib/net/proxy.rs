@@ -61,23 +61,20 @@ impl Proxies {
     }
 }
 
-/// `[http[s]://][USER[:PASSWORD]@]HOST[:PORT][/]`, user and password percent-encoded.
+/// `[http://][USER[:PASSWORD]@]HOST[:PORT][/]`, user and password percent-encoded.
 fn proxy(value: &str) -> Result<Proxy, &'static str> {
     let (scheme, rest) = value.split_once("://").unwrap_or(("http", value));
-    let protocol = match scheme.to_ascii_lowercase().as_str() {
-        "http" => ProxyProtocol::Http,
-        "https" => ProxyProtocol::Https,
-        _ => return Err("only http and https proxies are understood"),
-    };
+    if !scheme.eq_ignore_ascii_case("http") {
+        return Err("only proxies that speak plain http are understood");
+    }
     let (login, place) = rest.rsplit_once('@').map_or((None, rest), |(login, place)| (Some(login), place));
-    let scheme = scheme.to_ascii_lowercase();
-    let url = Url::parse(&format!("{scheme}://{place}")).map_err(|_| "no valid host and port")?;
+    let url = Url::parse(&format!("http://{place}")).map_err(|_| "no valid host and port")?;
     if url.text() != format!("{}/", url.origin) {
         return Err("there is a path after the port");
     }
     let host = url.origin.host;
     let host = if host.contains(':') { format!("[{host}]") } else { host };
-    let mut builder = Proxy::builder(protocol).host(&host).port(url.origin.port);
+    let mut builder = Proxy::builder(ProxyProtocol::Http).host(&host).port(url.origin.port);
     if let Some(login) = login {
         let (user, password) = login.split_once(':').map_or((login, None), |(u, p)| (u, Some(p)));
         builder = builder.username(&decoded(user)?);
@@ -191,6 +188,7 @@ mod tests {
     fn an_unusable_proxy_is_an_error_that_does_not_repeat_its_password() {
         for value in [
             "socks5://p:1",
+            "https://p:1",
             "http://",
             "http://p:x/",
             "http://p:3128/path",

@@ -1,6 +1,6 @@
 //! Servers for tests, on the loopback interface alone: one whose every byte the test decides, and real ones.
 #![allow(dead_code, unreachable_pub, reason = "each test file is a crate and uses its part")]
-#![allow(clippy::disallowed_methods, reason = "tests open sockets themselves")]
+#![allow(clippy::disallowed_methods, reason = "tests open sockets and wait themselves")]
 
 pub mod behaviour;
 pub mod real;
@@ -61,16 +61,16 @@ impl Wire {
         fine
     }
 
-    /// Lets time pass in a server that takes its time.
-    pub fn rest(&self, millis: u64) {
-        std::thread::sleep(Duration::from_millis(millis));
-    }
-
     /// Whether the client hung up, waiting for that at most `bound`.
     pub fn gone(&mut self, bound: Duration) -> bool {
         let _ = self.stream.set_read_timeout(Some(bound));
         matches!(self.stream.read(&mut [0; 1]), Ok(0))
     }
+}
+
+/// Lets time pass in a server that takes its time.
+pub fn rest(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
 }
 
 /// A server that answers each connection once, by a handler, and remembers what it was asked.
