@@ -10,18 +10,12 @@ use std::os::unix::fs::PermissionsExt;
 use fetching::*;
 use private_home::*;
 use servers::Server;
-use servers::behaviour::{content, good};
-
-const TAG: &str = "\"one\"";
-
-fn serving(file: std::sync::Arc<Vec<u8>>) -> Server {
-    Server::start(move |asked, wire| good(&file, TAG, asked, wire))
-}
+use servers::behaviour::{TAG, content, good, serving};
 
 #[test]
 fn a_missing_model_comes_whole_verified_and_readable() {
     let file = content(1, 3_000_000);
-    let server = serving(file.clone());
+    let server = serving(&file);
     let home = home_of(&file);
     let output = run(&mut fetch(&home, &server.url(), &["m"]));
     assert_eq!(output.code, 0, "{output:?}");
@@ -50,7 +44,7 @@ fn a_missing_model_comes_whole_verified_and_readable() {
 #[test]
 fn a_model_that_is_right_is_not_asked_for() {
     let file = content(2, 5000);
-    let server = serving(file.clone());
+    let server = serving(&file);
     let home = home_of(&file);
     home.file(".selfheal/models/m.gguf", &**file);
     for mode in ["fix", "check"] {
@@ -66,7 +60,7 @@ fn a_model_that_is_right_is_not_asked_for() {
 #[test]
 fn without_consent_nothing_is_asked_and_nothing_written() {
     let file = content(3, 5000);
-    let server = serving(file.clone());
+    let server = serving(&file);
     let home = home_of(&file);
     home.file(".selfheal/models/m.gguf", b"GGUF damaged");
     let before = home.census();
@@ -89,7 +83,7 @@ fn without_consent_nothing_is_asked_and_nothing_written() {
 #[test]
 fn a_trace_in_check_mode_shows_no_write() {
     let file = content(4, 5000);
-    let server = serving(file.clone());
+    let server = serving(&file);
     let home = home_of(&file);
     home.file(".selfheal/models/m.gguf", b"GGUF damaged");
     let trace = home.path("trace");
@@ -123,14 +117,14 @@ fn a_false_old_copy_stays_until_the_new_one_is_proven() {
     let home = home_of(&file);
     home.file(".selfheal/models/m.gguf", b"GGUF old");
     // Right size, other bytes: refused at the end, after which the old copy is still there.
-    let server = serving(wrong);
+    let server = serving(&wrong);
     let output = run(&mut fetch(&home, &server.url(), &["m"]));
     assert_eq!((output.code, output.field(1)), (3, "bad".into()), "{output:?}");
     assert!(output.field(4).starts_with("changed: sha256"), "{output:?}");
     assert_eq!(fs::read(target(&home)).unwrap(), b"GGUF old");
     assert_eq!(listing(&home), ["m.gguf"]);
     assert_eq!(server.gets().len(), 1, "a whole answer that is wrong is not fetched twice");
-    let server = serving(file.clone());
+    let server = serving(&file);
     assert_eq!(run(&mut fetch(&home, &server.url(), &["m"])).code, 0);
     assert_eq!(fs::read(target(&home)).unwrap(), *file);
 }
@@ -196,7 +190,7 @@ fn each_refusal_has_its_word_and_its_state() {
 fn a_mirror_serves_a_pinned_model_when_the_endpoint_does_not() {
     let file = content(8, 20_000);
     let endpoint = Server::start(|_, wire| wire.head(404, &[]));
-    let mirror = serving(file.clone());
+    let mirror = serving(&file);
     let home = home_with(&Model::of(&file), &[&format!("{}/below/", mirror.url())]);
     let output = run(&mut fetch(&home, &endpoint.url(), &["m"]));
     assert_eq!(output.code, 0, "{output:?}");
@@ -210,7 +204,7 @@ fn a_model_without_repository_is_asked_of_the_endpoint_alone() {
     let output = run(fetch(&home, "", &["m"]).env_remove("HF_ENDPOINT"));
     assert_eq!((output.code, output.field(1)), (3, "bad".into()), "{output:?}");
     assert!(output.field(4).starts_with("no source: "), "{output:?}");
-    let server = serving(file);
+    let server = serving(&file);
     assert_eq!(run(&mut fetch(&home, &server.url(), &["m"])).code, 0);
     assert_eq!(server.gets()[0].path, "/m.gguf");
 }
@@ -219,7 +213,7 @@ fn a_model_without_repository_is_asked_of_the_endpoint_alone() {
 fn without_a_pinned_revision_main_is_asked_and_said() {
     let file = content(10, 20_000);
     let home = home_with(&Model { revision: None, ..Model::of(&file) }, &[]);
-    let server = serving(file);
+    let server = serving(&file);
     let output = run(&mut fetch(&home, &server.url(), &["m"]));
     assert_eq!(output.code, 0, "{output:?}");
     assert!(output.err().contains("no revision is pinned, asking for main"), "{}", output.err());
@@ -230,7 +224,7 @@ fn without_a_pinned_revision_main_is_asked_and_said() {
 fn a_model_without_a_pin_is_not_fetched_from_just_anywhere() {
     let file = content(11, 20_000);
     let home = home_with(&Model { sha: None, ..Model::of(&file) }, &[]);
-    let server = serving(file);
+    let server = serving(&file);
     let output = run(&mut fetch(&home, &server.url(), &["m"]));
     assert_eq!((output.code, output.field(1)), (3, "bad".into()), "{output:?}");
     assert!(output.field(4).starts_with("no pin: ") && output.err().contains("--learn"), "{output:?}");
@@ -278,14 +272,14 @@ fn a_caller_that_waits_too_long_is_told_busy() {
     first.wait().unwrap();
     assert_eq!((output.code, output.out()), (75, String::new()), "{output:?}");
     // The killed one left nothing that has to be removed by hand.
-    let server = serving(file.clone());
+    let server = serving(&file);
     assert_eq!(run(&mut fetch(&home, &server.url(), &["m"])).code, 0);
 }
 
 #[test]
 fn what_is_no_file_is_not_replaced() {
     let file = content(14, 1000);
-    let server = serving(file.clone());
+    let server = serving(&file);
     let home = home_of(&file);
     fs::create_dir_all(target(&home)).unwrap();
     let output = run(&mut fetch(&home, &server.url(), &["m"]));
@@ -300,7 +294,7 @@ fn what_is_no_file_is_not_replaced() {
 #[test]
 fn a_link_is_replaced_and_its_target_kept() {
     let file = content(15, 1000);
-    let server = serving(file.clone());
+    let server = serving(&file);
     let home = home_of(&file);
     let theirs = home.file("theirs.gguf", b"GGUF theirs");
     fs::create_dir_all(home.path(".selfheal/models")).unwrap();
@@ -329,7 +323,7 @@ fn wrong_usage_is_64_and_asks_nobody() {
         &["m", "--stall", "soon"],
         &["m", "--frobnicate"],
     ];
-    let server = serving(content(16, 10));
+    let server = serving(&content(16, 10));
     for args in table {
         let output = run(&mut fetch(&home, &server.url(), args));
         assert_eq!((output.code, output.out()), (64, String::new()), "{args:?}: {output:?}");
@@ -345,7 +339,7 @@ fn wrong_usage_is_64_and_asks_nobody() {
 #[test]
 fn plain_http_is_refused_without_the_test_variable_and_beyond_the_machine() {
     let file = content(17, 10);
-    let server = serving(file.clone());
+    let server = serving(&file);
     let home = home_of(&file);
     let output = run(fetch(&home, &server.url(), &["m"]).env_remove("SELFHEAL_TEST_HTTP"));
     assert_eq!((output.code, output.field(1)), (3, "failed".into()), "{output:?}");
@@ -358,7 +352,7 @@ fn plain_http_is_refused_without_the_test_variable_and_beyond_the_machine() {
 #[test]
 fn json_says_the_same() {
     let file = content(18, 10);
-    let server = serving(file.clone());
+    let server = serving(&file);
     let output = run(&mut fetch(&home_of(&file), &server.url(), &["--json", "m"]));
     assert_eq!(output.code, 0, "{output:?}");
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

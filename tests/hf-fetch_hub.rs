@@ -1,4 +1,5 @@
 //! `hf-fetch` against the hub's own names, played by nginx behind a tunnel: what it asks, and pins it learns.
+#![allow(clippy::disallowed_methods, reason = "tests lay out files themselves")]
 
 mod fetching;
 mod private_home;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use fetching::*;
 use private_home::*;
-use servers::behaviour::{PAGE, after_head, content, cut, good};
+use servers::behaviour::{PAGE, TAG, after_head, content, cut, good};
 use servers::{Asked, Server, Wire};
 
 const SIZE: usize = 140_000;
@@ -57,7 +57,7 @@ fn failed(case: &str, home: &Home, output: &Output, state: &str, word: &str) {
 fn a_connection_dropped_at_any_byte_is_continued_behind_it() {
     each(&[0, 1, 40_000, SIZE - 1], |at| {
         let (home, file, server, output) = fetch_from(at as u64, &[], move |n, file, asked, wire| {
-            if n == 0 { cut(file, 0, at, wire) } else { good(file, "\"one\"", asked, wire) }
+            if n == 0 { cut(file, 0, at, wire) } else { good(file, TAG, asked, wire) }
         });
         came(&format!("dropped at {at}"), &home, &file, &output);
         let range = server.gets()[1].range();
@@ -115,7 +115,7 @@ fn a_short_body_is_never_a_file_whatever_its_framing_said() {
             wire.body(&file[60_000..70_000]);
             wire.raw("\r\n0\r\n\r\n");
         }
-        _ => good(file, "\"one\"", asked, wire),
+        _ => good(file, TAG, asked, wire),
     });
     came("short bodies", &home, &file, &output);
 }
@@ -158,7 +158,7 @@ fn nothing_behind_what_is_held_means_another_file_and_a_fresh_start() {
             wire.head(416, &[("content-type", "text/html"), ("content-length", &PAGE.len().to_string())]);
             wire.raw(PAGE);
         }
-        _ => good(file, "\"one\"", asked, wire),
+        _ => good(file, TAG, asked, wire),
     });
     came("416", &home, &file, &output);
     assert_eq!(server.gets()[2].range(), None);
@@ -179,7 +179,7 @@ fn a_part_that_starts_elsewhere_is_refused() {
                 );
                 wire.body(&file[start..]);
             }
-            _ => good(file, "\"one\"", asked, wire),
+            _ => good(file, TAG, asked, wire),
         });
         came(&format!("starts at {start}"), &home, &file, &output);
         assert_eq!(server.gets()[2].range(), None, "asked for the whole after that");
@@ -205,18 +205,18 @@ fn a_file_that_changes_half_way_is_not_spliced() {
                 wire.head(200, &[("content-length", &SIZE.to_string()), ("etag", "\"old\"")]);
                 wire.body(&old[..40_000]);
             }
-            (_, 0) => good(file, "\"one\"", asked, wire),
+            (_, 0) => good(file, TAG, asked, wire),
             (1, _) => {
                 let (first, _) = asked.range().unwrap();
                 let range = format!("bytes {first}-{}/{SIZE}", SIZE - 1);
                 let mut headers = vec![("content-range", range.as_str())];
                 if kind == 1 {
-                    headers.push(("etag", "\"one\""));
+                    headers.push(("etag", TAG));
                 }
                 wire.head(206, &headers);
                 wire.body(&file[first..]);
             }
-            _ => good(file, "\"one\"", asked, wire),
+            _ => good(file, TAG, asked, wire),
         });
         came(&format!("changed half way, {kind}"), &home, &file, &output);
     });
@@ -227,9 +227,9 @@ fn one_byte_a_second_is_a_stall() {
     let start = Instant::now();
     let (home, file, server, output) = fetch_from(11, &[], |n, file, asked, wire| {
         if n > 0 {
-            return good(file, "\"one\"", asked, wire);
+            return good(file, TAG, asked, wire);
         }
-        wire.head(200, &[("content-length", &SIZE.to_string()), ("etag", "\"one\"")]);
+        wire.head(200, &[("content-length", &SIZE.to_string()), ("etag", TAG)]);
         for byte in &file[..20] {
             if !wire.body([*byte]) || wire.gone(Duration::from_millis(500)) {
                 return;
@@ -247,7 +247,7 @@ fn silence_is_a_stall_before_and_inside_the_answer() {
     each(&[0, 1, 2], |kind| {
         let (home, file, _, output) = fetch_from(12 + kind, &[], move |n, file, asked, wire| {
             if n > 0 {
-                return good(file, "\"one\"", asked, wire);
+                return good(file, TAG, asked, wire);
             }
             match kind {
                 // No status line at all.
@@ -267,7 +267,7 @@ fn silence_is_a_stall_before_and_inside_the_answer() {
 fn a_connection_closed_before_the_status_line_is_lost_not_503() {
     let (home, file, _, output) = fetch_from(16, &[], |n, file, asked, wire| {
         if n > 0 {
-            good(file, "\"one\"", asked, wire);
+            good(file, TAG, asked, wire);
         }
     });
     came("closed", &home, &file, &output);
@@ -283,7 +283,7 @@ fn a_server_that_asks_to_wait_is_waited_for() {
         1 => wire.head(503, &[("content-length", "0")]),
         _ => {
             began.store(n, Ordering::SeqCst);
-            good(file, "\"one\"", asked, wire);
+            good(file, TAG, asked, wire);
         }
     });
     came("429", &home, &file, &output);

@@ -1,4 +1,5 @@
 //! `hf-fetch` on its way to a server: redirects, tokens, certificates, proxies.
+#![allow(clippy::disallowed_methods, reason = "tests lay out files themselves")]
 
 mod fetching;
 mod private_home;
@@ -10,7 +11,7 @@ use std::process::Command;
 
 use fetching::*;
 use private_home::*;
-use servers::behaviour::{content, good};
+use servers::behaviour::{TAG, content, good, serving};
 use servers::real::{Authority, Process, free_port, nginx, nginx_log, tinyproxy};
 use servers::{Server, Tunnel};
 
@@ -27,15 +28,40 @@ fn redirecting(status: u16, there: impl Fn(&str) -> String + Send + Sync + 'stat
 fn every_kind_of_redirect_is_followed_and_resolved() {
     let file = content(50, 10_000);
     for status in [301, 302, 303, 307, 308] {
-        let served = file.clone();
+        let content = file.clone();
         let server = Server::start(move |asked, wire| match asked.path.as_str() {
-            "/a/c/file?x=1" => good(&served, "\"one\"", asked, wire),
+            "/a/c/file?x=1" => good(&content, TAG, asked, wire),
             "/a/b/next" => wire.head(status, &[("location", "../c/file?x=1#part")]),
             _ => wire.head(status, &[("location", "/a/b/next")]),
         });
         let output = run(&mut fetch(&home_of(&file), &server.url(), &["m"]));
         assert_eq!(output.code, 0, "{status}: {output:?}");
     }
+}
+
+#[test]
+fn an_ipv6_address_is_an_address() {
+    let file = content(57, 10_000);
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        return servers::real::not_run("no IPv6 on the loopback interface");
+    }
+    let content = file.clone();
+    let server = Server::start_on("[::1]:0", move |asked, wire| good(&content, TAG, asked, wire));
+    let home = home_of(&file);
+    let output = run(&mut fetch(&home, &server.url(), &["m"]));
+    assert_eq!(output.code, 0, "{output:?}");
+    assert_eq!(server.gets()[0].header("host"), Some(server.address.to_string().as_str()));
+}
+
+/// Nobody listens, and nobody answers: both are over soon.
+#[test]
+fn an_endpoint_that_is_not_there_is_unreachable() {
+    let home = home_of(b"x");
+    let endpoint = format!("http://127.0.0.1:{}", free_port());
+    let output = run(&mut fetch(&home, &endpoint, &["m"]));
+    assert_eq!((output.code, output.field(1)), (3, "failed".into()), "{output:?}");
+    assert!(output.field(4).starts_with("unreachable: http://127.0.0.1:"), "{output:?}");
+    assert!(output.err().contains("trying again") && output.err().contains("hint: "), "{output:?}");
 }
 
 #[test]
@@ -131,8 +157,7 @@ fn d12_a_token_goes_to_its_own_origin_and_nowhere_else() {
 #[test]
 fn d12_a_token_never_goes_over_plain_http() {
     let file = content(52, 30_000);
-    let served = file.clone();
-    let second = Server::start(move |asked, wire| good(&served, "\"one\"", asked, wire));
+    let second = serving(&file);
     let there = second.url();
     let first = redirecting(302, move |_| format!("{there}/f"));
     let output = run(fetch(&home_of(&file), &first.url(), &["m"]).env("HF_TOKEN", TOKEN));
@@ -148,8 +173,7 @@ fn d12_a_token_never_goes_over_plain_http() {
 #[test]
 fn d12_https_is_never_left_for_http() {
     let file = content(53, 30_000);
-    let served = file.clone();
-    let plain = Server::start(move |asked, wire| good(&served, "\"one\"", asked, wire));
+    let plain = serving(&file);
     let home = home_of(&file);
     let servers = "server { listen 127.0.0.1:%PORT% ssl; %CERT% return 302 http://PLAIN/m.gguf; }"
         .replace("PLAIN", &plain.address.to_string());

@@ -14,9 +14,7 @@ use std::time::{Duration, Instant};
 use fetching::*;
 use private_home::*;
 use servers::Server;
-use servers::behaviour::{PAGE, content, good};
-
-const TAG: &str = "\"one\"";
+use servers::behaviour::{PAGE, TAG, content, good, serving};
 
 /// A server that holds each answer after `at` bytes of the file until `open` is set.
 fn gated(file: Arc<Vec<u8>>, at: usize, open: Arc<AtomicBool>) -> Server {
@@ -108,8 +106,7 @@ fn a_partial_file_that_is_wrong_never_gets_through() {
         ("empty", Vec::new(), 100_000),
     ];
     for (case, left, most) in table {
-        let served = file.clone();
-        let server = Server::start(move |asked, wire| good(&served, TAG, asked, wire));
+        let server = serving(&file);
         let home = home_of(&file);
         let name = partial(&home, &file);
         home.file(name.strip_prefix(&home.dir).unwrap().to_str().unwrap(), left);
@@ -124,8 +121,7 @@ fn a_partial_file_that_is_wrong_never_gets_through() {
 #[test]
 fn partial_files_of_an_older_pin_go_when_the_model_is_there() {
     let file = content(33, 10_000);
-    let served = file.clone();
-    let server = Server::start(move |asked, wire| good(&served, TAG, asked, wire));
+    let server = serving(&file);
     let home = home_of(&file);
     for name in [".m.gguf.0123456789ab.part", ".m.gguf.0123456789ab.from", ".other.gguf.0123456789ab.part"] {
         home.file(&format!(".selfheal/models/{name}"), b"x");
@@ -159,8 +155,7 @@ fn sound_model() -> Vec<u8> {
 #[test]
 fn another_sound_model_under_the_name_is_moved_aside() {
     let file = content(34, 10_000);
-    let served = file.clone();
-    let server = Server::start(move |asked, wire| good(&served, TAG, asked, wire));
+    let server = serving(&file);
     let theirs = sound_model();
     let home = home_of(&file);
     home.file(".selfheal/models/m.gguf", &theirs);
@@ -222,8 +217,7 @@ fn d14_a_size_limit_is_named_before_a_byte_comes_and_after() {
 #[test]
 fn d14_a_full_disk_is_named_and_only_the_missing_part_is_asked_for() {
     let file = content(36, 1_500_000);
-    let served = file.clone();
-    let server = Server::start(move |asked, wire| good(&served, TAG, asked, wire));
+    let server = serving(&file);
     let home = home_of(&file);
     home.file("prefix", &file[..900_000]);
     let name = partial(&home, &file).file_name().unwrap().to_str().unwrap().to_owned();
@@ -271,8 +265,7 @@ fn d14_a_full_disk_is_named_and_only_the_missing_part_is_asked_for() {
 #[test]
 fn a_home_that_cannot_be_written_is_a_named_failure() {
     let file = content(37, 1000);
-    let served = file.clone();
-    let server = Server::start(move |asked, wire| good(&served, TAG, asked, wire));
+    let server = serving(&file);
     let home = home_of(&file);
     home.file("a-file", b"");
     let blocked = home.path("a-file/models");

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Asked, Wire};
+use super::{Asked, Server, Wire};
+
+/// The entity tag of the files here.
+pub const TAG: &str = "\"one\"";
 
 /// Bytes that look random and are the same in every run; they begin as a model does.
 pub fn content(seed: u64, size: usize) -> Arc<Vec<u8>> {
@@ -48,6 +51,12 @@ pub fn good(file: &[u8], tag: &str, asked: &Asked, wire: &mut Wire) {
     }
 }
 
+/// A server of one file, as it should be.
+pub fn serving(file: &Arc<Vec<u8>>) -> Server {
+    let file = file.clone();
+    Server::start(move |asked, wire| good(&file, TAG, asked, wire))
+}
+
 /// HEAD as it should be, GET by `then`.
 pub fn after_head(
     file: Arc<Vec<u8>>,
@@ -56,7 +65,7 @@ pub fn after_head(
     let count = AtomicUsize::new(0);
     move |asked, wire| {
         if asked.method == "HEAD" {
-            good(&file, "\"one\"", asked, wire);
+            good(&file, TAG, asked, wire);
         } else {
             then(count.fetch_add(1, Ordering::SeqCst), &file, asked, wire);
         }
@@ -67,7 +76,7 @@ pub fn after_head(
 pub fn cut(file: &[u8], first: usize, cut: usize, wire: &mut Wire) {
     let length = (file.len() - first).to_string();
     let range = format!("bytes {first}-{}/{}", file.len() - 1, file.len());
-    let mut headers = vec![("content-length", length.as_str()), ("etag", "\"one\"")];
+    let mut headers = vec![("content-length", length.as_str()), ("etag", TAG)];
     if first > 0 {
         headers.push(("content-range", &range));
     }

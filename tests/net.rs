@@ -1,1 +1,0 @@
-//! `lib/net` against real sockets.
