@@ -1,11 +1,12 @@
 //! Whether one program of an engine works: what the file is, and what `--version` does under a bound.
 
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use child::{Cause, NotStarted, Run, Sink};
-use contract::{State, message};
+use contract::{State, home, message};
 
 use crate::cpu::cpu;
 use crate::stamp::Stamp;
@@ -115,6 +116,11 @@ pub fn health(program: &Path, stamp: Option<&Stamp>) -> Health {
         return Health::Empty;
     }
     if let Some(stamp) = stamp {
+        let cpu = cpu();
+        let mine = if stamp.portable { cpu.portable_id() } else { cpu.id };
+        if stamp.cpu != mine {
+            return Health::OtherCpu { built_for: stamp.cpu.clone() };
+        }
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         if let Some(record) = stamp.program(&name).filter(|r| r.bytes != meta.len()) {
             return Health::Resized { have: meta.len(), want: record.bytes };
@@ -123,19 +129,47 @@ pub fn health(program: &Path, stamp: Option<&Stamp>) -> Health {
     if meta.permissions().mode() & 0o111 == 0 {
         return Health::NotExecutable;
     }
-    if let Some(stamp) = stamp {
-        let cpu = cpu();
-        let mine = if stamp.portable { cpu.portable_id() } else { cpu.id };
-        if stamp.cpu != mine {
-            return Health::OtherCpu { built_for: stamp.cpu.clone() };
-        }
+    if let Some(why) = no_program(program) {
+        return Health::NotRunnable(why.into());
     }
     run(program)
 }
 
+/// Why a file is neither a program of this kind of machine nor a script. Whoever starts such a file hands it to a
+/// shell, which would run garbage.
+fn no_program(path: &Path) -> Option<&'static str> {
+    // ELF header: magic, then class and byte order at 4, machine at 18 (System V ABI, chapter 4)
+    const HEADER: usize = 20;
+    let head = |path: &Path| {
+        let mut head = Vec::new();
+        let (file, _) = files::open::regular(path).ok()?;
+        file.take(HEADER as u64).read_to_end(&mut head).ok()?;
+        Some(head)
+    };
+    // one that may be run and not read is left to the kernel
+    let theirs = head(path)?;
+    if theirs.starts_with(b"#!") {
+        return None;
+    }
+    if !theirs.starts_with(b"\x7fELF") {
+        return Some("it is neither a program nor a script");
+    }
+    if theirs.len() < HEADER {
+        return Some("it is truncated");
+    }
+    let ours = head(Path::new("/proc/self/exe")).filter(|h| h.len() == HEADER)?;
+    let same = theirs[4..6] == ours[4..6] && theirs[18..20] == ours[18..20];
+    (!same).then_some("it was built for another kind of machine")
+}
+
 fn run(program: &Path) -> Health {
     let simple = program.file_name().is_some_and(|n| n.to_string_lossy().starts_with("llama-simple"));
-    let outcome = Run::new(program.as_os_str())
+    let mut bounded = Run::new(program.as_os_str());
+    // An engine refuses even `--version` when such a variable of the caller has a value it does not like.
+    for name in home::names_with_prefix("LLAMA_") {
+        bounded = bounded.env_remove(name);
+    }
+    let outcome = bounded
         .arg("--version")
         .stdout(Sink::Head(64 << 10))
         .stderr(Sink::Head(64 << 10))
