@@ -179,7 +179,7 @@ impl<'a> Chain<'a> {
 
     fn budget(&self, model: &Model) -> Duration {
         let measured = tps::path().ok().and_then(|path| tps::measured(&path, &model.role, &self.cpu));
-        budget::of(model, self.question.tokens, measured)
+        budget::of(model, self.question.tokens, self.question.prompt.text.len(), measured)
     }
 
     fn announce(&self, ready: &Ready<'_>, step: &Step, limit: Duration) {
