@@ -152,8 +152,11 @@ fn a_missing_tree_is_cloned_and_only_from_where_the_manifest_says() {
     expect(&run(&mut fix(&home, &[])), 4, "bad", &["the remote to clone from", "is not github.com/ggml-org"]);
     // an empty directory is a missing tree
     fs::create_dir(home.path("llama.cpp")).unwrap();
+    // what a clone left that was killed; its process number cannot be any more
+    home.file(".llama.cpp.4194399.tmp/half", "half");
     let output = run(fix(&home, &[]).env("SELFHEAL_LLAMA_ANY_REMOTE", "1"));
-    expect(&output, 0, "healed", &["llama.cpp' is missing", "version 7"]);
+    expect(&output, 0, "healed", &["llama.cpp' is missing", "version 7", "ANY_REMOTE approves it"]);
+    assert!(!home.path(".llama.cpp.4194399.tmp").exists());
     // the user's own rule may lead a trusted name elsewhere: then it is not the trusted place any more
     let home = workshop();
     let base = upstream(&home).replace("/upstream", "/");

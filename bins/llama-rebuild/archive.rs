@@ -131,14 +131,14 @@ fn unpack_into(
     for name in LEFT_OUT.into_iter().chain([".git"]) {
         run = run.arg(format!("--exclude={}/{name}", archive.member));
     }
-    let outcome = run
+    let run = run
         .arg(&archive.member)
         .current_dir(temporary)
         .stdin(Stdin::File(input))
         .stdout(Sink::Null)
         .stderr(Sink::Tail(2 << 10))
-        .limit(deadline.left().min(Duration::from_secs(900)))
-        .run();
+        .limit(deadline.left().min(Duration::from_secs(900)));
+    let outcome = machine::run(run)?;
     if !outcome.success() {
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
         let why = said.lines().last().map_or_else(|| outcome.cause.word().to_owned(), str::to_owned);

@@ -27,7 +27,7 @@ pub(crate) fn prepare(
     id: &str,
     source: &Path,
 ) -> Result<Option<Cache>, Halt> {
-    let Some(name) = machine::compiler_cache() else { return Ok(None) };
+    let Some(name) = machine::compiler_cache()? else { return Ok(None) };
     let base = match keep {
         Some(dir) => dir.to_owned(),
         None => engine::kept_dir()?.join("ccache"),

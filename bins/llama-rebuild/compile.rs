@@ -8,6 +8,7 @@ use contract::State;
 use crate::configure::{Build, Recipe};
 use crate::halt::{Halt, say};
 use crate::log::Log;
+use crate::machine;
 
 /// The largest source file compiles for about two minutes on loaded cores; a compiler silent for longer hangs.
 const SILENCE: Duration = Duration::from_secs(900);
@@ -20,7 +21,8 @@ pub(crate) fn compile(recipe: &Recipe, build: &Build, jobs: usize) -> Result<(),
     );
     say(&format!("compiling {}, {jobs} at once, {cache}", build.targets.join(" ")));
     recipe.log.begin();
-    let outcome = recipe
+    let left = recipe.deadline.left();
+    let mut run = recipe
         .cmake()
         .arg("--build")
         .arg(&build.dir)
@@ -28,9 +30,11 @@ pub(crate) fn compile(recipe: &Recipe, build: &Build, jobs: usize) -> Result<(),
         .arg(jobs.to_string())
         .arg("--target")
         .args(&build.targets)
-        .limit(recipe.deadline.left())
-        .idle(SILENCE.min(recipe.deadline.left()))
-        .run();
+        .limit(left);
+    if SILENCE < left {
+        run = run.idle(SILENCE);
+    }
+    let outcome = run.run();
     if let Some(cache) = recipe.cache {
         cache.finish();
     }
@@ -46,7 +50,7 @@ pub(crate) fn ended(outcome: &Outcome, log: &Log, what: &str) -> Result<(), Halt
         Cause::Exited(0) => Ok(()),
         Cause::Expired => stopped(format!("{what} was not over in time ({seconds} s)")),
         Cause::Idle => stopped(format!("{what} hung: it said nothing for {} min", SILENCE.as_secs() / 60)),
-        Cause::Interrupted(signal) => stopped(format!("{what} was stopped by signal {signal}")),
+        Cause::Interrupted(signal) => Err(machine::stopped(*signal)),
         Cause::Signalled(signal) => stopped(format!("{what} died of signal {signal}")),
         Cause::NotStarted(NotStarted::NotFound) => {
             Err(Halt::new(State::Missing, "cmake is gone").hint("install cmake"))

@@ -74,7 +74,7 @@ impl Recipe<'_> {
     /// Configures the build directory of the source and proves what came of it.
     pub(crate) fn configure(&self, fix: &Fix) -> Result<Build, Halt> {
         let dir = self.source.dir.join("build");
-        let options = self.options();
+        let options = self.options()?;
         let mut stamp = Stamp {
             cpu: self.id.clone(),
             flags: if self.portable { Vec::new() } else { engine::cpu().flags },
@@ -85,7 +85,7 @@ impl Recipe<'_> {
             built: clock::utc(clock::now().wall),
             programs: Vec::new(),
         };
-        if let Some(why) = self.misfit(&dir) {
+        if let Some(why) = self.misfit(&dir)? {
             let aside = atomic::move_aside(fix, &dir).map_err(io("move aside", &dir))?;
             say(&format!("the build directory {why}; it is now {}", message::quoted(aside.as_os_str())));
         }
@@ -107,46 +107,51 @@ impl Recipe<'_> {
         let cache = CMakeCache::read(&dir);
         prove_options(&cache, &options)?;
         prove_flags(&dir, self.portable)?;
-        stamp.compiler = compiler(&cache).unwrap_or_default();
+        stamp.compiler = compiler(&cache)?.unwrap_or_default();
         atomic::write(fix, &stamp_path, &stamp.line(), 0o600).map_err(io("write", &stamp_path))?;
         let targets = self.targets(&dir)?;
         Ok(Build { dir, stamp, targets })
     }
 
     /// Why an existing build directory cannot be used.
-    fn misfit(&self, dir: &Path) -> Option<String> {
-        dir.symlink_metadata().ok()?;
+    fn misfit(&self, dir: &Path) -> Result<Option<String>, Halt> {
+        if dir.symlink_metadata().is_err() {
+            return Ok(None);
+        }
         let Some(stamp) = Stamp::read(&dir.join(engine::place::STAMP)) else {
-            return Some("was not made by llama-rebuild".into());
+            return Ok(Some("was not made by llama-rebuild".into()));
         };
         if stamp.cpu != self.id {
-            return Some(format!("was made for another CPU ({})", stamp.cpu));
+            return Ok(Some(format!("was made for another CPU ({})", stamp.cpu)));
         }
         let cache = CMakeCache::read(dir);
         if cache.is_empty() {
-            return None;
+            return Ok(None);
         }
         for (name, want) in
             [("CMAKE_HOME_DIRECTORY", self.source.dir.as_path()), ("CMAKE_CACHEFILE_DIR", dir)]
         {
             let is = cache.value(name).unwrap_or_default();
             if Path::new(is).canonicalize().ok() != want.canonicalize().ok() {
-                return Some(format!("was made for another directory ({is})"));
+                return Ok(Some(format!("was made for another directory ({is})")));
             }
         }
-        if compiler(&cache).is_none_or(|c| c != stamp.compiler) {
-            return Some(format!("was made by another compiler ({})", stamp.compiler));
+        if compiler(&cache)?.is_none_or(|c| c != stamp.compiler) {
+            return Ok(Some(format!("was made by another compiler ({})", stamp.compiler)));
         }
         let make = cache.value("CMAKE_MAKE_PROGRAM").unwrap_or_default();
-        (!home::is_executable(Path::new(make))).then(|| format!("was made for a make that is gone ({make})"))
+        let gone = !home::is_executable(Path::new(make));
+        Ok(gone.then(|| format!("was made for a make that is gone ({make})")))
     }
 
     /// The options, only names that this tree declares.
-    fn options(&self) -> Vec<Choice> {
+    fn options(&self) -> Result<Vec<Choice>, Halt> {
         let mut flags = String::new();
         if !self.portable && engine::cpu().has("amx_tile") {
             let compiler = ["cc", "gcc", "clang"].iter().find_map(|n| home::find_on_path(n.as_ref()));
-            if compiler.is_some_and(|c| machine::accepts(&c, &NO_AMX)) {
+            if let Some(compiler) = compiler
+                && machine::accepts(&compiler, &NO_AMX)?
+            {
                 flags = NO_AMX.join(" ");
             }
         }
@@ -185,19 +190,19 @@ impl Recipe<'_> {
             options.push(Choice::typed("LLAMA_BUILD_NUMBER", ":STRING", number));
             options.push(Choice::typed("LLAMA_BUILD_COMMIT", ":STRING", &self.source.tree));
         }
-        options
+        Ok(options)
     }
 
     /// The programs this tree can build. An unknown target would fail at once and build nothing.
     fn targets(&self, dir: &Path) -> Result<Vec<String>, Halt> {
-        let outcome = machine::command(&self.tools.cmake)
+        let asked = machine::command(&self.tools.cmake)
             .arg("--build")
             .arg(dir)
             .args(["--target", "help"])
             .stdout(child::Sink::Head(4 << 20))
             .stderr(child::Sink::Null)
-            .limit(self.deadline.left().min(Duration::from_secs(120)))
-            .run();
+            .limit(self.deadline.left().min(Duration::from_secs(120)));
+        let outcome = machine::run(asked)?;
         let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
         let known: Vec<_> =
             text.split(|c: char| c.is_whitespace() || c == ':').filter(|w| w.starts_with("llama-")).collect();
@@ -282,9 +287,8 @@ fn prove_flags(dir: &Path, portable: bool) -> Result<(), Halt> {
 }
 
 /// The compiler that a build directory uses, as it names itself now.
-fn compiler(cache: &CMakeCache) -> Option<String> {
-    let path = cache.value("CMAKE_CXX_COMPILER")?;
-    machine::version_of(Path::new(path))
+fn compiler(cache: &CMakeCache) -> Result<Option<String>, Halt> {
+    cache.value("CMAKE_CXX_COMPILER").map_or(Ok(None), |path| machine::version_of(Path::new(path)))
 }
 
 #[cfg(test)]

@@ -122,12 +122,16 @@ pub(crate) fn step_aside(fix: &Fix) -> Result<(), Halt> {
     Ok(())
 }
 
-/// Removes what an earlier run that was killed left: our temporary directories, while we hold the lock.
-pub(crate) fn sweep(fix: &Fix, dir: &Path) {
+/// Removes what earlier runs that were killed left in a directory: our temporary directories, `.NAME.PID.tmp`,
+/// whose names begin with `prefix` and whose process is gone.
+pub(crate) fn sweep(fix: &Fix, dir: &Path, prefix: &str) {
     for entry in dir.read_dir().into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with('.') && name.ends_with(".tmp") && entry.file_type().is_ok_and(|t| t.is_dir()) {
+        let pid = name.strip_prefix(prefix).and_then(|n| n.strip_suffix(".tmp")?.rsplit('.').next());
+        let Some(pid) = pid.and_then(|p| p.parse::<u32>().ok()) else { continue };
+        let gone = !Path::new("/proc").join(pid.to_string()).exists();
+        if gone && entry.file_type().is_ok_and(|t| t.is_dir()) {
             let _ = renames::remove_own(fix, &entry.path());
         }
     }

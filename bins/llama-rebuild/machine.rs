@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use child::{Run, Sink};
+use child::{Cause, Outcome, Run, Sink};
 use contract::{State, home};
 
 use crate::halt::Halt;
@@ -45,6 +45,21 @@ const STRAY: [&str; 24] = [
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Run {
     let run = Run::new(program.as_ref()).quiet_env().env("LC_ALL", "C");
     STRAY.into_iter().fold(run, Run::env_remove)
+}
+
+/// Runs a command to its end. A signal that this process received meanwhile ends the whole rebuild: the command
+/// that was cut has told nothing.
+pub(crate) fn run(run: Run) -> Result<Outcome, Halt> {
+    let outcome = run.run();
+    match outcome.cause {
+        Cause::Interrupted(signal) => Err(stopped(signal)),
+        _ => Ok(outcome),
+    }
+}
+
+/// The verdict when a signal ends the rebuild.
+pub(crate) fn stopped(signal: i32) -> Halt {
+    Halt::new(State::Failed, format!("stopped by signal {signal}")).hint("run it again: what is done is kept")
 }
 
 /// git, which runs no hook and no file-system monitor of a repository.
@@ -112,30 +127,32 @@ pub(crate) fn toolchain() -> Result<Toolchain, Halt> {
 }
 
 /// The first line that `PROGRAM --version` says; `None` when it does not work.
-pub(crate) fn version_of(program: &Path) -> Option<String> {
-    let outcome = command(program)
-        .arg("--version")
-        .stdout(Sink::Head(4 << 10))
-        .stderr(Sink::Null)
-        .limit(Duration::from_secs(20))
-        .run();
+pub(crate) fn version_of(program: &Path) -> Result<Option<String>, Halt> {
+    let asked = command(program).arg("--version").limit(Duration::from_secs(20));
+    let outcome = run(asked.stdout(Sink::Head(4 << 10)).stderr(Sink::Null))?;
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
-    Some(text.lines().next()?.trim().to_owned()).filter(|line| outcome.success() && !line.is_empty())
+    let line = text.lines().next().unwrap_or_default().trim();
+    Ok((outcome.success() && !line.is_empty()).then(|| line.to_owned()))
 }
 
 /// Whether a compiler takes flags: it compiles an empty file with them.
-pub(crate) fn accepts(compiler: &Path, flags: &[&str]) -> bool {
-    let run = command(compiler).args(flags).args(["-x", "c", "-fsyntax-only", "/dev/null"]);
-    run.stdout(Sink::Null).stderr(Sink::Null).limit(Duration::from_secs(20)).run().success()
+pub(crate) fn accepts(compiler: &Path, flags: &[&str]) -> Result<bool, Halt> {
+    let asked = command(compiler).args(flags).args(["-x", "c", "-fsyntax-only", "/dev/null"]);
+    let asked = asked.stdout(Sink::Null).stderr(Sink::Null).limit(Duration::from_secs(20));
+    Ok(run(asked)?.success())
 }
 
 /// A compiler cache that works, ccache first as the source tree itself prefers it. An emptied program would make
 /// every compilation an empty success, so it must say its name.
-pub(crate) fn compiler_cache() -> Option<&'static str> {
-    ["ccache", "sccache"].into_iter().find(|name| {
-        let program = home::find_on_path(OsStr::new(name));
-        program.and_then(|p| version_of(&p)).is_some_and(|line| line.starts_with(name))
-    })
+pub(crate) fn compiler_cache() -> Result<Option<&'static str>, Halt> {
+    for name in ["ccache", "sccache"] {
+        if let Some(program) = home::find_on_path(OsStr::new(name))
+            && version_of(&program)?.is_some_and(|line| line.starts_with(name))
+        {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
 }
 
 /// How many compilers to run at once: cores by affinity and quota, and memory.

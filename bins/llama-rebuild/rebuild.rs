@@ -37,8 +37,8 @@ pub(crate) type Said = (State, String);
 pub(crate) fn rebuild(wish: &Wish, fix: Option<&Fix>) -> Result<Said, Halt> {
     let deadline = Deadline::after(wish.limit);
     let condition = condition::look(wish.portable)?;
-    if condition.is_good() && !wish.force {
-        return Ok((State::Ok, condition.words));
+    if is_settled(wish, &condition) {
+        return Ok((condition.state, condition.words));
     }
     let Some(fix) = fix else { return would(wish, &condition) };
     let kept = engine::kept_dir()?;
@@ -52,11 +52,11 @@ pub(crate) fn rebuild(wish: &Wish, fix: Option<&Fix>) -> Result<Said, Halt> {
     };
     // The other one may have done it.
     let condition = condition::look(wish.portable)?;
-    if condition.is_good() && !wish.force {
-        return Ok((State::Ok, condition.words));
+    if is_settled(wish, &condition) {
+        return Ok((condition.state, condition.words));
     }
-    install::sweep(fix, &kept);
-    install::sweep(fix, &kept.join("source"));
+    install::sweep(fix, &kept, ".");
+    install::sweep(fix, &kept.join("source"), ".");
     let result = match heal_bits(wish, fix, &condition)? {
         Some(said) => return Ok(said),
         None => build_anew(wish, fix, deadline),
@@ -65,6 +65,11 @@ pub(crate) fn rebuild(wish: &Wish, fix: Option<&Fix>) -> Result<Said, Halt> {
         contract::log::event(fix, "llama-rebuild", "rebuild-failed", detail);
     }
     result
+}
+
+/// Whether nothing is to be done: the engine is healthy, or it could not be checked and so is not touched.
+fn is_settled(wish: &Wish, condition: &Condition) -> bool {
+    condition.state == State::Unknown || (condition.is_good() && !wish.force)
 }
 
 /// Lost x bits are given back: the bytes are proven, and compiling them again would prove no more.
@@ -123,6 +128,12 @@ fn build_anew(wish: &Wish, fix: &Fix, deadline: Deadline) -> Result<Said, Halt> 
     let version = install::install(fix, &built)?;
     if wish.portable {
         install::step_aside(fix)?;
+    }
+    // What lies on the disk now is what counts.
+    let after = condition::look(wish.portable)?;
+    if !after.is_good() {
+        let words = format!("rebuilt, and still {}: {}", after.state.word(), after.words);
+        return Err(Halt::new(State::Failed, words));
     }
     let seconds = began.elapsed().as_secs();
     let kind = if wish.portable { "portable" } else { "native" };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use child::{Cause, Sink};
 use contract::{State, home};
 
-use crate::halt::Halt;
+use crate::halt::{Halt, say};
 use crate::machine;
 
 /// The one repository whose code is built, as GitHub writes it; GitHub does not tell its case apart.
@@ -116,12 +116,12 @@ pub(crate) fn redacted(text: &str) -> String {
 
 /// The URL a fetch from `url` would really go to, after the `insteadOf` rules of the user and the system.
 pub(crate) fn effective(url: &str) -> Result<String, Halt> {
-    let outcome = machine::git()?
+    let asked = machine::git()?
         .args(["ls-remote", "--get-url", "--", url])
         .stdout(Sink::Head(16 << 10))
         .stderr(Sink::Null)
-        .limit(Duration::from_secs(20))
-        .run();
+        .limit(Duration::from_secs(20));
+    let outcome = machine::run(asked)?;
     if !outcome.success() {
         return Err(Halt::new(State::Failed, "git cannot say where the manifest's remote is"));
     }
@@ -140,6 +140,7 @@ pub(crate) fn require_trusted(tree: &Path) -> Result<(), Halt> {
         return Ok(());
     };
     if home::any_remote() {
+        say(&format!("{} {}; SELFHEAL_LLAMA_ANY_REMOTE approves it", shown(url), why.words()));
         return Ok(());
     }
     Err(distrusted(url, why, &format!("the remote of {name},")))
@@ -162,12 +163,12 @@ fn read(tree: &Path) -> Result<Vec<String>, Halt> {
     if tree.join(".git").symlink_metadata().is_err() {
         return Ok(Vec::new());
     }
-    let outcome = machine::git_in(tree)?
+    let asked = machine::git_in(tree)?
         .args(["remote", "-v"])
         .stdout(Sink::Head(64 << 10))
         .stderr(Sink::Head(4 << 10))
-        .limit(Duration::from_secs(20))
-        .run();
+        .limit(Duration::from_secs(20));
+    let outcome = machine::run(asked)?;
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     match outcome.cause {
         Cause::Exited(0) => {}

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use child::{Cause, NotStarted, Sink};
+use child::{Cause, Sink};
 use contract::clock::Deadline;
 use contract::{Fix, State, home, message};
 use files::{atomic, tree as renames};
@@ -144,6 +144,7 @@ fn clone(fix: &Fix, dir: &Path, why: &str, manifest: &Manifest, deadline: Deadli
     atomic::make_dir(fix, parent).map_err(io("make", parent))?;
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let temporary = dir.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    crate::install::sweep(fix, parent, &format!(".{name}."));
     let outcome = machine::git()?
         .env("GIT_LFS_SKIP_SMUDGE", "1")
         .args(["clone", "--quiet", "--template=", "--depth", "1", "--single-branch", "--branch", tag, "--"])
@@ -155,9 +156,7 @@ fn clone(fix: &Fix, dir: &Path, why: &str, manifest: &Manifest, deadline: Deadli
         .run();
     let result = match outcome.cause {
         Cause::Exited(0) => whole_and_trusted(&temporary),
-        Cause::NotStarted(NotStarted::NotFound) => {
-            Err(Halt::new(State::Missing, "git is not installed").hint("install git"))
-        }
+        Cause::Interrupted(signal) => Err(machine::stopped(signal)),
         cause => {
             let said = remote::redacted(&String::from_utf8_lossy(&outcome.stderr));
             let said = said.lines().rfind(|l| !l.trim().is_empty()).unwrap_or(cause.word()).to_owned();
@@ -199,12 +198,12 @@ fn commit(dir: &Path) -> Result<String, Halt> {
     if !tree::is_checkout(dir) {
         return Ok("unknown".into());
     }
-    let outcome = machine::git_in(dir)?
+    let asked = machine::git_in(dir)?
         .args(["rev-parse", "--verify", "--quiet", "HEAD"])
         .stdout(Sink::Head(256))
         .stderr(Sink::Null)
-        .limit(Duration::from_secs(20))
-        .run();
+        .limit(Duration::from_secs(20));
+    let outcome = machine::run(asked)?;
     let text = String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
     let hex = text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
     Ok(if outcome.success() && hex { text } else { "unknown".into() })

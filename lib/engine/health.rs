@@ -54,6 +54,8 @@ pub enum Health {
     NoVersion,
     /// Ended with another status.
     Status(u8),
+    /// Not known: this process received the signal while it looked.
+    Interrupted(i32),
 }
 
 impl Health {
@@ -81,6 +83,7 @@ impl Health {
             Self::Expired => "did not say its version within 10 s".into(),
             Self::NoVersion => "ended 0 without a version line".into(),
             Self::Status(status) => format!("--version ended with {status}"),
+            Self::Interrupted(signal) => format!("not checked: stopped by signal {signal}"),
         }
     }
 
@@ -94,6 +97,7 @@ impl Health {
             Self::NotExecutable => State::Stripped,
             Self::IllegalInstruction | Self::OtherCpu { .. } => State::Bad,
             Self::Expired => State::Failed,
+            Self::Interrupted(_) => State::Unknown,
             Self::Resized { .. }
             | Self::NotRunnable(_)
             | Self::Signalled(_)
@@ -189,7 +193,8 @@ fn run(program: &Path) -> Health {
         // A wrapper script hands the status of its child on.
         Cause::Exited(status @ 129..=192) => signalled(i32::from(status) - 128),
         Cause::Exited(status) => Health::Status(status),
-        Cause::Signalled(signal) | Cause::Interrupted(signal) => signalled(signal),
+        Cause::Signalled(signal) => signalled(signal),
+        Cause::Interrupted(signal) => Health::Interrupted(signal),
         Cause::Expired | Cause::Idle => Health::Expired,
         Cause::OutputCap => Health::NoVersion,
         Cause::NotStarted(NotStarted::NotFound) => {
