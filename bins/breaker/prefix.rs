@@ -83,7 +83,8 @@ fn admit(store: &Store, fix: Option<&Fix>, ask: &Ask) -> Result<Admission, Error
     let Some(fix) = fix else {
         let (breaker, flaw) = store.look(&ask.subject, ask.rules)?;
         if let Some(flaw) = flaw {
-            message::note(TOOL, &flaw);
+            let name = words::name(&ask.subject);
+            message::note(TOOL, &format!("the state of {name} is {flaw}: it counts as closed"));
         }
         return Ok(words::refusal(&breaker, &clock::now()).map_or(Admission::Free, Admission::Refused));
     };

@@ -95,8 +95,8 @@ impl Store {
         let paths = self.paths(subject);
         let (record, flaw) = load(&paths.state, subject)?;
         if let Some(flaw) = flaw {
-            let name = message::quoted(paths.state.as_os_str());
-            message::note(TOOL, &format!("{name} is {flaw}: counting starts anew"));
+            let name = words::name(subject);
+            message::note(TOOL, &format!("the state of {name} is {flaw}: counting starts anew"));
             if paths.state.is_dir() && !paths.state.is_symlink() {
                 aside(fix, &paths.state)?;
             }
