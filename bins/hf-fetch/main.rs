@@ -3,6 +3,7 @@
 mod ask;
 mod download;
 mod fetch;
+mod hashing;
 mod held;
 mod present;
 mod progress;
