@@ -40,17 +40,23 @@ fn d17_a_lease_that_is_really_held_is_respected_and_freed() {
     let mut calls = Calls::new();
     calls.open("scout");
     calls.at(1801);
-    let lease = calls.home.file(".selfheal/state/breaker/scout.lease", "");
-    let held = File::open(&lease).unwrap();
-    held.lock().unwrap();
+    calls.home.script("wait", "echo >begun; while [ ! -e go ]; do sleep 0.02; done; exit 5");
+    let mut probe = calls.breaker(&["scout", "--", "./wait"]).spawn().unwrap();
+    until("the probe", || calls.home.path("begun").exists());
+    let lease = calls.state("scout.lease");
+    // Whatever is written into it, and whoever reads it.
+    fs::write(&lease, "1").unwrap();
     assert_eq!(calls.attempt("scout", "0").code, 5);
-    // A reset does not take it away.
+    // A reset forgets the failures and leaves the lease alone.
     assert_eq!(calls.call(&["reset", "scout"]).code, 0);
     assert!(lease.exists());
     calls.open("scout");
     calls.at(3700);
-    drop(held);
-    assert_eq!(calls.attempt("scout", "0").code, 0);
+    assert_eq!((calls.attempt("scout", "0").code, calls.runs()), (5, 6));
+    calls.home.file("go", "");
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    assert_eq!(wait(&mut probe, end).and_then(|s| s.code()), Some(5));
+    assert_eq!((calls.attempt("scout", "0").code, lease.exists()), (0, false));
 }
 
 #[test]
