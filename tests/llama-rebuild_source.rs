@@ -337,3 +337,20 @@ fn an_archive_whose_tree_is_unsafe_or_gutted_is_refused_though_it_is_pinned() {
         assert_eq!(left, 0, "{words}");
     }
 }
+
+#[test]
+fn a_pinned_file_that_is_no_archive_says_so() {
+    let home = workshop();
+    let (_, pin) = archive(&home, |_| {});
+    let text = b"this is no archive\n";
+    let file = home.file("wrapper-7.tar.gz", text);
+    let (sha, bytes) = files::digest::of_reader(&mut text.as_slice()).unwrap();
+    let at = pin.find("\"sha256\":\"").unwrap() + 10;
+    let pin = pin.replace(&pin[at..at + 64], &sha.hex());
+    let size = pin.find("\"bytes\":").unwrap() + 8;
+    let end = size + pin[size..].find(',').unwrap();
+    manifest(&home, TRUSTED, &pin.replace(&pin[size..end], &bytes.to_string()));
+    let output = run(&mut fix(&home, &["--from-archive", file.to_str().unwrap()]));
+    expect(&output, 4, "failed", &["the archive cannot be unpacked", "gzip"]);
+    assert_eq!(fs::read_dir(home.path(".selfheal/engine/source")).unwrap().count(), 0);
+}
