@@ -146,7 +146,7 @@ fn unpack_into(
                 .hint("df -h; the tree takes 70 MB, its build 100 MB more"));
         }
         // the first line is the cause, the others are what came of it
-        let why = said.lines().next().unwrap_or(outcome.cause.word());
+        let why = said.lines().find(|l| !l.trim().is_empty()).unwrap_or(outcome.cause.word());
         return Err(Halt::new(State::Failed, format!("the archive cannot be unpacked: {why}")));
     }
     let unpacked = temporary.join(&archive.member);
