@@ -16,6 +16,7 @@ use crate::log::Log;
 use crate::machine::{self, Toolchain};
 use crate::source::Source;
 use crate::tree::read_text;
+use crate::unity;
 
 /// For the CPU that gcc cannot use: gcc 12 compiles AMX code that dies of SIGILL in the first prompt, because its
 /// `_tile_loadconfig` declares 8 of the 64 bytes it reads.
@@ -100,6 +101,7 @@ impl Recipe<'_> {
         if self.tools.ninja && CMakeCache::read(&dir).is_empty() {
             run = run.args(["-G", "Ninja"]);
         }
+        let generated = unity::Before::read(&dir);
         self.log.begin();
         let limit = self.deadline.left().min(Duration::from_secs(900));
         let outcome = run.args(options.iter().map(Choice::argument)).limit(limit).run();
@@ -107,6 +109,7 @@ impl Recipe<'_> {
         let cache = CMakeCache::read(&dir);
         prove_options(&cache, &options)?;
         prove_flags(&dir, self.portable)?;
+        generated.relocate(fix, &self.source.dir, &dir)?;
         stamp.compiler = compiler(&cache)?.unwrap_or_default();
         atomic::write(fix, &stamp_path, &stamp.line(), 0o600).map_err(io("write", &stamp_path))?;
         let targets = self.targets(&dir)?;
