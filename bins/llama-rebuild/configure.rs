@@ -185,13 +185,13 @@ impl Recipe<'_> {
         }
         own.retain(|o| o.required || declares(&text, o.name));
         options.append(&mut own);
-        // An archive's tree has no repository to be asked.
-        let number = self.source.tree.strip_prefix('b').filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
-        if let Some(number) = number
-            && text.contains("NOT DEFINED LLAMA_BUILD_NUMBER")
-        {
-            options.push(Choice::typed("LLAMA_BUILD_NUMBER", ":STRING", number));
-            options.push(Choice::typed("LLAMA_BUILD_COMMIT", ":STRING", &self.source.tree));
+        // An archive's tree has no repository to be asked; a checkout's commit is 40 digits and git tells it.
+        let tree = &self.source.tree;
+        let number = tree.strip_prefix('b').filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
+        let commit = tree.len() < 40 && tree.bytes().all(|b| b.is_ascii_hexdigit());
+        if (number.is_some() || commit) && text.contains("NOT DEFINED LLAMA_BUILD_NUMBER") {
+            options.push(Choice::typed("LLAMA_BUILD_NUMBER", ":STRING", number.unwrap_or("0")));
+            options.push(Choice::typed("LLAMA_BUILD_COMMIT", ":STRING", tree));
         }
         Ok(options)
     }
