@@ -152,7 +152,8 @@ fn bases() -> Vec<Written> {
         GgufFile::bare().split(1, 3, 3).tensor("b", &[32], 8, 34),
         GgufFile::bare().text("general.architecture", "llama").split(0, 2, 1),
     ];
-    // One tensor of every known type, a block each.
+    files.push((0..8).fold(GgufFile::small(), |file, n| file.key(&format!("k{n}"), 0, vec![n])));
+    // Tensors of types with odd blocks, a block each.
     let one_each = [(2, 32, 18), (3, 32, 20), (10, 256, 84), (39, 32, 17), (40, 64, 36), (41, 128, 18)];
     files.push(one_each.iter().fold(GgufFile::small(), |file, (kind, block, bytes)| {
         file.tensor(&format!("t{kind}"), &[*block], *kind, *bytes)
