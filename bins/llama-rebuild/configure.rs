@@ -18,7 +18,7 @@ use crate::source::Source;
 use crate::tree::read_text;
 use crate::unity;
 
-/// For the CPU that gcc cannot use: gcc 12 compiles AMX code that dies of SIGILL in the first prompt, because its
+/// Left unused on a CPU that has AMX: gcc 12 compiles AMX code that dies of SIGILL in the first prompt, because its
 /// `_tile_loadconfig` declares 8 of the 64 bytes it reads.
 const NO_AMX: [&str; 3] = ["-mno-amx-tile", "-mno-amx-int8", "-mno-amx-bf16"];
 
