@@ -14,6 +14,7 @@ use files::{atomic, tree as renames};
 
 use crate::configure::Build;
 use crate::halt::{Halt, io, say};
+use crate::machine;
 
 /// Installs the programs of a build as `$SELFHEAL_HOME/engine/<cpu>/` and returns the version they say.
 pub(crate) fn install(fix: &Fix, build: &Build) -> Result<String, Halt> {
@@ -39,13 +40,12 @@ fn fill(fix: &Fix, build: &Build, temporary: &Path) -> Result<String, Halt> {
         let (from, to) = (build.dir.join("bin").join(name), temporary.join(name));
         let (sha256, bytes) = copy(fix, &from, &to).map_err(io("copy", &from))?;
         stamp.programs.push(Program { name: name.clone(), bytes, sha256 });
-        // llama-bench has said its version only for a while, and nothing answers with it
-        if name == "llama-bench" {
-            continue;
-        }
         match engine::health(&to, Some(&stamp)) {
             Health::Healthy { version: said } if number == 0 => version = said,
             Health::Healthy { .. } => {}
+            Health::Interrupted(signal) => return Err(machine::stopped(signal)),
+            // older ones know no --version, and nothing answers with it
+            Health::Status(_) | Health::NoVersion if name == "llama-bench" => {}
             // Keeping it would only fail later, in the middle of an answer.
             health => {
                 let words = format!("the new {name} does not work: {}", health.words());
