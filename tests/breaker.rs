@@ -211,8 +211,9 @@ fn a_command_killed_before_its_verdict_counts() {
 fn the_command_gets_and_gives_what_it_would_without_us() {
     let calls = Calls::new();
     let script = "cat; echo err >&2; echo \"$SELFHEAL_MODE $1\"; exit 9";
-    for verdicts in [&[][..], &["--verdicts"]] {
-        let args = [verdicts, &["x y\n", "--", "sh", "-c", script, "sh", "--help"]].concat();
+    let command = ["--", "sh", "-c", script, "sh", "--help"];
+    for before in [&["x y\n"][..], &["--verdicts", "x y\n"], &["x y\n", "--verdicts", "--limit=9m"]] {
+        let args = [before, &command].concat();
         let output = run_with(&mut calls.breaker(&args), b"in\n", Duration::from_secs(60));
         assert_eq!((output.out().as_str(), output.code), ("in\nfix --help\n", 9));
         assert_eq!(output.err(), "err\n");

@@ -229,9 +229,26 @@ fn a_line_is_handed_on_before_the_next_comes() {
 fn a_reader_that_leaves_ends_it_quietly() {
     let calls = Calls::new();
     let breaker = env!("CARGO_BIN_EXE_breaker");
-    let script = format!("yes \"$(printf 'failed\\tmodel\\tscout\\tx')\" | '{breaker}' | head -n 1");
+    let script = format!("exec yes \"$(printf 'failed\\tmodel\\tscout\\tx')\" | '{breaker}' | head -n 1");
     let output = run(calls.command("sh").args(["-c", &script]));
     assert_eq!((output.out().as_str(), output.err().as_str()), ("failed\tmodel\tscout\tx\n", ""));
+}
+
+#[test]
+fn a_command_whose_reader_left_ends_as_without_us_and_is_no_failure() {
+    let calls = Calls::new();
+    let breaker = env!("CARGO_BIN_EXE_breaker");
+    // The second command gives no verdict before its reader has gone.
+    for text in ["failed\\tmodel\\tscout\\tx", "hello"] {
+        for option in ["", "--verdicts"] {
+            let script = format!("exec yes \"$(printf '{text}')\"");
+            let line = format!("{{ '{breaker}' {option} s -- sh -c \"$1\"; echo $? >code; }} | head -n 1");
+            let output = run(calls.command("sh").args(["-c", &line, "sh", &script]));
+            assert_eq!((output.out().lines().count(), output.err().as_str()), (1, ""));
+            assert_eq!(fs::read_to_string(calls.home.path("code")).unwrap(), "141\n");
+        }
+    }
+    assert!(!calls.state("s.state").exists());
 }
 
 #[test]

@@ -76,7 +76,8 @@ pub(crate) fn run(store: &Store, fix: Option<&Fix>, ask: &Ask) -> Result<Code, E
     {
         words::warn(&trouble);
     }
-    if said.is_some_and(|said| said.any && said.last.is_none()) {
+    let by_itself = matches!(outcome.cause, Cause::Exited(_));
+    if by_itself && said.is_some_and(|said| said.any && said.last.is_none()) {
         let name = words::name(&ask.subject);
         message::note(TOOL, &format!("the command gave no verdict of {name}: nothing is counted"));
     }

@@ -23,6 +23,10 @@ use crate::{TOOL, pending, room, subject, words};
 /// How long the directory's lock is waited for; whoever has it needs milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What to do where nothing can be recorded.
+const ELSEWHERE: &str =
+    "set SELFHEAL_HOME to a directory that can be written; SELFHEAL_MODE=check does not count";
+
 /// The directory.
 pub(crate) struct Store {
     pub(crate) dir: PathBuf,
@@ -140,7 +144,10 @@ impl Store {
 
     fn lock(&self, fix: &Fix) -> Result<Lock, Error> {
         atomic::make_dir(fix, &self.dir).map_err(|cause| unwritable(&self.dir, &cause))?;
-        lock::exclusive(&self.dir, PATIENCE)
+        lock::exclusive(&self.dir, PATIENCE).map_err(|trouble| match trouble.hint {
+            Some(_) => trouble,
+            None => trouble.hint(ELSEWHERE),
+        })
     }
 }
 
@@ -297,6 +304,5 @@ fn unreadable(path: &Path, cause: &io::Error) -> Error {
 }
 
 fn unwritable(path: &Path, cause: &io::Error) -> Error {
-    Error::io("write", path.as_os_str(), cause)
-        .hint("set SELFHEAL_HOME to a directory that can be written; SELFHEAL_MODE=check does not count")
+    Error::io("write", path.as_os_str(), cause).hint(ELSEWHERE)
 }
