@@ -1,5 +1,6 @@
 #!/bin/sh
-# Sourcing sh/selfheal.sh leaves the caller's shell as it was, whatever state that was in, and its functions return.
+# Field case D29: sourcing sh/selfheal.sh leaves the caller's shell as it was, whatever state that was in, and its functions
+# return.
 # shellcheck source=tests/harness.sh
 . "${0%/*}/harness.sh"
 
@@ -48,10 +49,10 @@ thrice='. ../tree/sh/selfheal.sh; . ../tree/sh/selfheal.sh; . ../tree/sh/selfhea
 
 while read -r setup; do
   case $setup in *EXIT*) bye=bye ;; *) bye= ;; esac
-  is "[$setup] shell lives on" "$(user_shell "$setup" "$thrice" 'printf alive')" "alive$bye"
-  is "[$setup] nothing printed" "$(cat "$box/said" "$box/stderr")" ''
-  is "[$setup] state" "$(cat "$box/after")" "$(cat "$box/before")"
-  is "[$setup] variables" "$(diff "$box/before.names" "$box/after.names")" ''
+  is "d29 [$setup] shell lives on" "$(user_shell "$setup" "$thrice" 'printf alive')" "alive$bye"
+  is "d29 [$setup] nothing printed" "$(cat "$box/said" "$box/stderr")" ''
+  is "d29 [$setup] state" "$(cat "$box/after")" "$(cat "$box/before")"
+  is "d29 [$setup] variables" "$(diff "$box/before.names" "$box/after.names")" ''
 done <<'SETUPS'
 name=n at=a left=l rest=r self=s
 [ -n "${ZSH_VERSION-}" ] || { path=mine; status=mine; }
@@ -99,7 +100,7 @@ done
   # A function that fails returns its number: the shell goes on without errexit, and a handler sees it with errexit.
   for setup in : 'set -u' 'set -eu' 'set -f; IFS=:' 'trap "printf bye" EXIT'; do
     case $setup in *EXIT*) bye=bye ;; *) bye= ;; esac
-    is "[$setup] functions return" "$(user_shell "$setup" "$thrice" '
+    is "d29 [$setup] functions return" "$(user_shell "$setup" "$thrice" '
       selfheal_do && : || printf "%s " $?
       selfheal_do "x" false && : || printf "%s " $?
       SELFHEAL_MODE=maybe
