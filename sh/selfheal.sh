@@ -53,16 +53,15 @@ _selfheal_one_line() {
   printf '%s' "$1" | command tr '[:cntrl:]' ' '
 }
 
-# The first NAME with an x bit on PATH; unlike `command -v` it never answers with a function or an alias, and never with
-# ~/.shim, whose links are our own programs again.
+# The first NAME with an x bit on PATH; unlike `command -v` it never answers with a function or an alias. ~/.shim, whose
+# links are our own programs again, is left out, and so is what depends on the current directory.
 _selfheal_on_path() (
   _selfheal_alone
   left=${PATH-}:
   while [ -n "$left" ]; do
     at=${left%%:*} left=${left#*:}
-    if [ "$at" != "${HOME-}/.shim" ] && [ -f "$at/$1" ] && [ -x "$at/$1" ]; then
-      printf '%s\n' "$at/$1" && return 0
-    fi
+    case $at in "${HOME-}/.shim") continue ;; /*) ;; *) continue ;; esac
+    [ ! -f "$at/$1" ] || [ ! -x "$at/$1" ] || { printf '%s\n' "$at/$1" && return 0; }
   done
   return 1
 )
@@ -93,7 +92,7 @@ _selfheal_look() (
   [ "$name" = sh-timeout ] || bound=$(_selfheal_bound) || bad=unknown
   set -- "${SELFHEAL_BIN_DIR-}" "$here/../out" "$here/../bin" "$here/../../../bin" "${HOME-}/.shim"
   while [ -n "$left" ]; do
-    set -- "$@" "${left%%:*}"
+    case $left in /*) set -- "$@" "${left%%:*}" ;; esac
     left=${left#*:}
   done
   for at; do

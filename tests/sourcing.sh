@@ -97,6 +97,12 @@ done
   is 'also in a subshell' "$(user_shell : : '(. ../tree/sh/selfheal.sh; selfheal_find sh-timeout)')" "$found"
   is 'also by its absolute path' "$(user_shell : '. "$HOME/a b/tree/sh/selfheal.sh"' 'cd /; selfheal_find sh-timeout')" "$found"
 
+  printf '#!/bin/sh\necho "gguf-verify 9"\n' >"$box/a b/cwd/gguf-verify"
+  chmod 755 "$box/a b/cwd/gguf-verify"
+  is 'a program in the current directory is not taken for ours' \
+    "$(user_shell 'PATH=.::$PATH:' "$thrice" 'selfheal_find gguf-verify || echo $?')" 69
+  is 'on PATH it is' "$(user_shell 'PATH=$PATH:$PWD' "$thrice" 'selfheal_find gguf-verify')" "$box/a b/cwd/gguf-verify"
+
   # A function that fails returns its number: the shell goes on without errexit, and a handler sees it with errexit.
   for setup in : 'set -u' 'set -eu' 'set -f; IFS=:' 'trap "printf bye" EXIT'; do
     case $setup in *EXIT*) bye=bye ;; *) bye= ;; esac
