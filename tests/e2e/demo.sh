@@ -75,6 +75,7 @@ main() {
   say 'preflight, healthy'
   timed 'preflight, healthy' all_well || die 'not healthy'
 
+  serve_models
   say 'the wipe: engine emptied, model replaced by an error page, execute bits gone'
   wipe
   before=$(untouched)
@@ -85,18 +86,19 @@ main() {
   shows 5 '^DRY: would give gguf-verify' \
     selfheal_do 'give gguf-verify its execute bits back' chmod 755 "$SELFHEAL_BIN_DIR/gguf-verify"
   shows 3 '^corrupt	model	demo	.*Entry not found' env SELFHEAL_MANIFEST="$world/toolkit/manifest.json" "$programs/gguf-verify" demo
+  shows 5 '^would	model	demo	' fetch_model
   shows 4 '^short	binary	engine	llama-completion.* 0 bytes' selfheal_llama_rebuild --status
   shows 5 '^DRY: would rebuild the engine' selfheal_llama_rebuild --from-archive "$archive"
   shows 4 'llama-completion' selfheal_run_guarded "$question" demo 48
   [ "$(untouched)" = "$before" ] || die 'check mode wrote'
-  table="$table$(printf '%9s s  %s' "$(seconds $(($(now) - start)))" 'seven diagnoses after the wipe')
+  table="$table$(printf '%9s s  %s' "$(seconds $(($(now) - start)))" 'eight diagnoses after the wipe')
 "
 
   SELFHEAL_MODE=fix
   export SELFHEAL_MODE
   say 'healing: execute bits, model, engine (compiled again from the compiler cache)'
   timed 'execute bits back' selfheal_do 'give gguf-verify its execute bits back' chmod 755 "$SELFHEAL_BIN_DIR/gguf-verify"
-  timed 'model healed' selfheal_do 'bring the model of demo back' bring_model
+  timed 'model healed' fetch_model
   timed 'engine healed' selfheal_do 'rebuild the engine' rebuild_engine
   unset SELFHEAL_MODE
   say 'second answer'
@@ -106,6 +108,11 @@ main() {
   printf '\nselfheal.log:\n'
   sed 's/^/    /' "$HOME/.selfheal/selfheal.log"
   printf '\n%s%9s s  all\n' "$table" "$(seconds $(($(now) - began)))"
+}
+
+# The repair of a model: fetched from the hub, here nginx on the loopback interface, through the breaker.
+fetch_model() {
+  SELFHEAL_MANIFEST=$world/toolkit/manifest.json "$SELFHEAL_BIN_DIR/breaker" --verdicts demo -- "$SELFHEAL_BIN_DIR/hf-fetch" demo
 }
 
 fetched() {
