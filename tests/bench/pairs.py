@@ -128,10 +128,10 @@ def main(bin_dir, model, reader_dir, engine_reader):
     alone(False)
     python = [sys.executable, "-c"]
     read = python + ["import sys, gguf; gguf.GGUFReader(sys.argv[1])", model]
-    a, b = pairs([verify, "demo"], read, 5, env)
+    a, b = pairs([verify, "demo"], read, 3, env)
     table.row("gguf-verify demo", "Python gguf.GGUFReader", "CPU", a[1], b[1], 0.01)
     table.row("", "", "wall", a[0], b[0])
-    _, idle = pairs([verify, "demo"], python + ["import gguf"], 5, env)
+    _, idle = pairs([verify, "demo"], python + ["import gguf"], 3, env)
     table.row("", "the same without starting Python", "CPU", a[1], b[1] - idle[1])
 
     return 0 if table.held else 1
