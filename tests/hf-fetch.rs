@@ -267,10 +267,13 @@ fn a_caller_that_waits_too_long_is_told_busy() {
     let home = home_of(&file);
     let mut first = fetch(&home, &server.url(), &["m"]).stderr(std::process::Stdio::null()).spawn().unwrap();
     server.wait_for(1);
-    let output = run(&mut fetch(&home, &server.url(), &["m", "--limit", "0.3"]));
+    let output = run(&mut fetch(&home, &server.url(), &["m", "o/n/x.gguf", "--limit", "0.3"]));
     first.kill().unwrap();
     first.wait().unwrap();
-    assert_eq!((output.code, output.out()), (75, String::new()), "{output:?}");
+    assert_eq!(output.code, 75, "{output:?}");
+    assert!(output.err().contains("m is being fetched by another process"), "{output:?}");
+    // The next operand is not kept waiting for that.
+    assert!(output.out().starts_with("bad\tmodel\to/n/x.gguf\tno pin: "), "{output:?}");
     // The killed one left nothing that has to be removed by hand.
     let server = serving(&file);
     assert_eq!(run(&mut fetch(&home, &server.url(), &["m"])).code, 0);

@@ -234,7 +234,9 @@ impl Held<'_> {
         let path = &self.paths.state;
         let Some(text) = self.record.text() else { return clear(self.fix, path) };
         room::make(self.fix, path).map_err(|cause| unwritable(path, &cause))?;
-        atomic::write(self.fix, path, text.as_bytes(), 0o600).map_err(|cause| unwritable(path, &cause))
+        // Others wait for the lock meanwhile, and after a power cut a few attempts more are no harm.
+        atomic::write_unsynced(self.fix, path, text.as_bytes(), 0o600)
+            .map_err(|cause| unwritable(path, &cause))
     }
 
     fn tell(&self, change: Change) {

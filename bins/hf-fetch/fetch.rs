@@ -3,7 +3,7 @@
 use contract::clock::Deadline;
 use contract::message::{self, cause_of, quoted};
 use contract::{Error, Fix, Kind, State, Verdict, exit, log, mode};
-use files::digest::Sha;
+use files::digest::{Hasher, Sha};
 use files::open::Print;
 use files::partial::Partial;
 use models::{Pin, pins};
@@ -44,9 +44,11 @@ pub(crate) fn run(wanted: Wanted, options: &Options, fix: Option<&Fix>) -> Resul
     };
     let mut job = Job { wanted, options, fix, total: Deadline::after(options.limit), known };
     match job.fetch() {
-        Ok(done) => {
-            log::event(fix, "hf-fetch", done.0.word(), &subject);
-            Ok(verdict(done.0, done.1))
+        Ok((state, detail)) => {
+            if state == State::Healed {
+                log::event(fix, "hf-fetch", state.word(), &subject);
+            }
+            Ok(verdict(state, detail))
         }
         Err(Ending::Error(error)) => Err(error),
         Err(Ending::Failure(failure)) => {
@@ -169,17 +171,22 @@ impl Job<'_> {
     /// The partial file, alone. Its key binds it to the content: the pin, else what the server says it has.
     fn partial(&self, offer: Option<&Offer>) -> Result<Partial, Ending> {
         let target = &self.wanted.target;
-        let content = self.wanted.sha.or_else(|| offer?.sha).map_or_else(
-            || {
-                let commit = offer.and_then(|o| o.commit.as_deref()).unwrap_or("main");
-                let told = format!("{}@{commit} {:?}", self.wanted.subject, self.wanted.bytes);
-                files::digest::of_reader(&mut told.as_bytes()).map(|(sha, _)| sha)
-            },
-            Ok,
-        );
+        let content = self.wanted.sha.or_else(|| offer?.sha).unwrap_or_else(|| {
+            let commit = offer.and_then(|o| o.commit.as_deref()).unwrap_or("main");
+            let mut hasher = Hasher::default();
+            hasher.update(format!("{}@{commit} {:?}", self.wanted.subject, self.wanted.bytes).as_bytes());
+            hasher.finish()
+        });
         let dir = target.parent().unwrap_or(target);
-        let opened = files::atomic::make_dir(self.fix, dir)
-            .and_then(|()| Partial::open(self.fix, target, &content?.hex()[..12], self.total));
+        let open = |until| {
+            files::atomic::make_dir(self.fix, dir)?;
+            Partial::open(self.fix, target, &content.hex()[..12], until)
+        };
+        let mut opened = open(Deadline::after(std::time::Duration::ZERO));
+        if matches!(opened, Ok(None)) {
+            self.note("waiting for another process that fetches it");
+            opened = open(self.total);
+        }
         match opened {
             Ok(Some(partial)) => Ok(partial),
             Ok(None) => {

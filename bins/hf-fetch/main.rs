@@ -49,10 +49,15 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         .map(|operand| wanted::of(operand, &manifest, options.learn))
         .collect::<Result<_, Error>>()?;
     let mut report = Report::<Guard>::new(options.json);
+    let mut first = None;
     for wanted in wanted {
-        report.say(&fetch::run(wanted, &options, fix.as_ref())?)?;
+        match fetch::run(wanted, &options, fix.as_ref()) {
+            Ok(verdict) => report.say(&verdict)?,
+            // One that is busy does not keep the others from being brought.
+            Err(error) => first = first.or(Some(error)),
+        }
     }
-    Ok(report.code())
+    first.map_or_else(|| Ok(report.code()), |error| Err(error.into()))
 }
 
 fn options(args: &mut Args) -> Result<Options, Stop> {

@@ -45,13 +45,18 @@ impl Pending {
     pub fn commit(mut self, mode: u32) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(mode))?;
         self.file.sync_all()?;
-        std::fs::rename(&self.temporary, &self.target)?;
-        self.done = true;
+        self.rename()?;
         // The name is durable only once its directory is; a filesystem that cannot sync one still has the file.
         if let Some(dir) = self.target.parent() {
             let _ = File::open(if dir.as_os_str().is_empty() { Path::new(".") } else { dir })
                 .and_then(|d| d.sync_all());
         }
+        Ok(())
+    }
+
+    fn rename(&mut self) -> io::Result<()> {
+        std::fs::rename(&self.temporary, &self.target)?;
+        self.done = true;
         Ok(())
     }
 }
@@ -79,6 +84,15 @@ pub fn write(fix: &Fix, target: &Path, bytes: &[u8], mode: u32) -> io::Result<()
     let mut pending = begin(fix, target)?;
     pending.write_all(bytes)?;
     pending.commit(mode)
+}
+
+/// As [`write`] without waiting for the disk, which under load takes seconds: no killed process leaves anything but
+/// the old or the new content, but a power cut may. For state whose loss is harmless.
+pub fn write_unsynced(fix: &Fix, target: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut pending = begin(fix, target)?;
+    pending.write_all(bytes)?;
+    pending.file.set_permissions(Permissions::from_mode(mode))?;
+    pending.rename()
 }
 
 /// Empties or makes a file, 0600, that is written while the work goes on, such as a log. A link is not followed.
@@ -128,7 +142,9 @@ mod tests {
     fn a_dropped_file_leaves_the_target_as_it_was() {
         let fix = contract::mode::by_name();
         let target = scratch("drop").join("x");
-        write(&fix, &target, b"old", 0o600).unwrap();
+        write(&fix, &target, b"old", 0o644).unwrap();
+        write_unsynced(&fix, &target, b"old", 0o600).unwrap();
+        assert_eq!(target.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let mut pending = begin(&fix, &target).unwrap();
         pending.write_all(b"half").unwrap();
         drop(pending);

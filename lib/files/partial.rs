@@ -35,7 +35,6 @@ pub struct Partial {
     length: u64,
     /// The disk behind the bytes up to here is reserved.
     reserved: u64,
-    waited: bool,
 }
 
 /// Where the partial file of `target` is: `.NAME.KEY.part` beside it.
@@ -51,7 +50,6 @@ impl Partial {
     /// at the deadline. `key` names the content: 12 lower-case hexadecimal digits.
     pub fn open(_fix: &Fix, target: &Path, key: &str, deadline: Deadline) -> io::Result<Option<Self>> {
         let path = name(target, key)?;
-        let mut waited = false;
         loop {
             let mut file = OpenOptions::new()
                 .read(true)
@@ -69,16 +67,13 @@ impl Partial {
                 Ok(()) if path.symlink_metadata().is_ok_and(|now| same(&now, &meta)) => {
                     let length = file.seek(io::SeekFrom::End(0))?;
                     let (target, reserved) = (target.to_owned(), length);
-                    return Ok(Some(Self { file, path, target, length, reserved, waited }));
+                    return Ok(Some(Self { file, path, target, length, reserved }));
                 }
                 // Renamed or removed by the one who held it.
                 Ok(()) if !deadline.over() => {}
                 Ok(()) => return Ok(None),
                 Err(TryLockError::WouldBlock) if deadline.over() => return Ok(None),
-                Err(TryLockError::WouldBlock) => {
-                    waited = true;
-                    deadline.pause(POLL);
-                }
+                Err(TryLockError::WouldBlock) => deadline.pause(POLL),
                 Err(TryLockError::Error(cause)) => return Err(cause),
             }
         }
@@ -92,11 +87,6 @@ impl Partial {
     /// Bytes it holds.
     pub fn length(&self) -> u64 {
         self.length
-    }
-
-    /// Whether another process held it first.
-    pub fn waited(&self) -> bool {
-        self.waited
     }
 
     /// Bytes of disk it takes.
@@ -291,7 +281,7 @@ mod tests {
         Deadline::after(Duration::from_secs(1)).pause(Duration::from_millis(100));
         first.commit(0o644).unwrap();
         let mut second = waiter.join().unwrap();
-        assert!(second.waited());
+        assert_eq!(second.length(), 0);
         second.append(b"x", 6).unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"whole");
         second.discard().unwrap();

@@ -119,8 +119,9 @@ fn one_probe_at_a_time(bound: Duration, seed: u64) {
                     match status {
                         None => drop(killed.fetch_add(1, Ordering::Relaxed)),
                         Some(5) if prefix => drop(refused.fetch_add(1, Ordering::Relaxed)),
-                        Some(1) if prefix => {}
-                        Some(3 | 5) if !prefix => {}
+                        // 75: on a machine this busy the lock may not come in its ten seconds.
+                        Some(1 | 75) if prefix => {}
+                        Some(3 | 5 | 75) if !prefix => {}
                         other => panic!("prefix {prefix}: ended {other:?}"),
                     }
                 }
@@ -172,7 +173,7 @@ fn always_readable(rounds: u64, seed: u64) {
                     let mut command = calls.breaker(args);
                     command.env("SELFHEAL_TEST_CLOCK", format!("{wall}:{now}:{boot}"));
                     let status = call(&mut command, input, kill_time(&mut dice));
-                    assert!(matches!(status, None | Some(0 | 1 | 3 | 5)), "{args:?} ended {status:?}");
+                    assert!(matches!(status, None | Some(0 | 1 | 3 | 5 | 75)), "{args:?} ended {status:?}");
                     done.fetch_add(1, Ordering::Relaxed);
                     killed.fetch_add(u64::from(status.is_none()), Ordering::Relaxed);
                     let word = calls.status("scout");
