@@ -54,6 +54,8 @@ pub enum Sink {
     Each(Each),
     /// An open file.
     File(File),
+    /// As [`Sink::Inherit`], and each piece is shown on its way.
+    Shown(Each),
 }
 
 /// How the command stands to the terminal and to our process group.

@@ -57,6 +57,7 @@ pub(crate) struct Pump {
     pub(crate) fd: u8,
     from: Option<File>,
     to: To,
+    shown: Option<Each>,
     pending: Vec<u8>,
     /// How much may still be read once the command has ended.
     budget: Option<usize>,
@@ -126,7 +127,13 @@ impl Pump {
         if unsafe { libc::fcntl(from.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) } == -1 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { fd, from: Some(from.into()), to, pending: Vec::new(), budget: None })
+        Ok(Self { fd, from: Some(from.into()), to, shown: None, pending: Vec::new(), budget: None })
+    }
+
+    /// Each piece is also given to `each`, before it is passed on.
+    pub(crate) fn showing(mut self, each: Each) -> Self {
+        self.shown = Some(each);
+        self
     }
 
     /// What it waits for: a descriptor and poll events.
@@ -191,6 +198,9 @@ impl Pump {
 
     fn deliver(&mut self, n: usize, buffer: &[u8]) {
         let piece = &buffer[..n];
+        if let Some(shown) = &mut self.shown {
+            shown(piece);
+        }
         match &mut self.to {
             To::Out(_) => self.pending.extend_from_slice(piece),
             To::Nowhere => {}

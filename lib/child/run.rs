@@ -262,6 +262,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_passed_on_can_be_seen_on_its_way() {
+        let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        let copy = std::rc::Rc::clone(&seen);
+        let shown = Sink::Shown(Box::new(move |piece| copy.borrow_mut().extend_from_slice(piece)));
+        let outcome = sh("printf 'a\\nb'").stdout(shown).run();
+        assert!(outcome.success() && outcome.stdout.is_empty() && outcome.bytes == 3, "{outcome:?}");
+        assert_eq!(*seen.borrow(), b"a\nb");
+    }
+
+    #[test]
     fn a_holder_of_the_pipe_is_not_waited_for() {
         let outcome = sh("setsid sleep 60 & echo hi").run();
         assert_eq!(outcome.stdout, b"hi\n");

@@ -81,6 +81,12 @@ fn end(fd: u8, sink: Sink, counted: bool, pumps: &mut Vec<Pump>) -> io::Result<E
         Sink::Head(most) => To::Head(most, Vec::new()),
         Sink::Tail(most) => To::Tail(most, Vec::new()),
         Sink::Each(each) => To::Each(each),
+        Sink::Shown(each) if origin::was_closed(fd) => To::Each(each),
+        Sink::Shown(each) => {
+            let (pump, end) = piped(fd, To::stream(fd)?)?;
+            pumps.push(pump.showing(each));
+            return Ok(End::Fd(end));
+        }
     };
     let (pump, end) = piped(fd, to)?;
     pumps.push(pump);

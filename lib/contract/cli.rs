@@ -66,6 +66,20 @@ impl Args {
         self.value()?.into_string().map_err(|v| Error::usage(format!("{} is not UTF-8", quoted(&v))).into())
     }
 
+    /// Takes the command behind the first `--` off the command line: what stands before it is then read as
+    /// options and operands on their own. `None` when there is no `--`.
+    pub fn command(&mut self) -> Result<Option<Vec<OsString>>, Stop> {
+        let mut before = vec![self.parser.bin_name().unwrap_or(self.tool).into()];
+        before.extend(self.parser.raw_args()?);
+        let command = before.iter().skip(1).position(|arg| arg == "--").map(|at| {
+            let mut command = before.split_off(at + 1);
+            command.remove(0);
+            command
+        });
+        self.parser = lexopt::Parser::from_iter(before);
+        Ok(command)
+    }
+
     /// Everything that is left, unread: the command of a prefix command.
     pub fn rest(&mut self) -> Result<Vec<OsString>, Stop> {
         Ok(self.parser.raw_args()?.collect())
@@ -166,6 +180,21 @@ pub fn bytes(text: &OsStr) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_behind_the_dashes_is_not_read_as_options() {
+        let args = |line: &str| Args { tool: "t", parser: lexopt::Parser::from_iter(line.split(' ')) };
+        let mut split = args("/bin/t --a name -- run --help -- x");
+        assert_eq!(split.command().unwrap().unwrap(), ["run", "--help", "--", "x"]);
+        assert!(matches!(split.next(), Ok(Some(Arg::Long("a")))));
+        assert!(matches!(split.next(), Ok(Some(Arg::Value(v))) if v == "name"));
+        assert!(matches!(split.next(), Ok(None)));
+        assert_eq!(split.called_as(), "t");
+        assert_eq!(args("t --").command().unwrap(), Some(Vec::new()));
+        let mut none = args("t --a");
+        assert_eq!(none.command().unwrap(), None);
+        assert!(matches!(none.next(), Ok(Some(Arg::Long("a")))));
+    }
 
     #[test]
     fn durations_read_as_gnu_does() {

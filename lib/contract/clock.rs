@@ -38,12 +38,12 @@ impl Deadline {
 }
 
 /// A moment in three clocks, so that a later reader can tell which of them still mean anything.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stamp {
     /// Seconds since 1970 on the wall clock, which may jump.
     pub wall: u64,
-    /// Seconds since boot, which never jump but mean nothing after a reboot.
-    pub mono: f64,
+    /// Milliseconds since boot, which never jump but mean nothing after a reboot.
+    pub mono: i64,
     /// The kernel's id of this boot; empty when it cannot be read.
     pub boot: String,
 }
@@ -55,15 +55,26 @@ pub fn now() -> Stamp {
     }
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let mono = read("/proc/uptime").split(' ').next().and_then(|s| s.parse().ok()).unwrap_or(0.0);
+    let mono = read("/proc/uptime").split(' ').next().and_then(milliseconds).unwrap_or(0);
     Stamp { wall, mono, boot: read("/proc/sys/kernel/random/boot_id").trim().to_owned() }
 }
 
 fn parse(text: &str) -> Option<Stamp> {
     let mut parts = text.splitn(3, ':');
     let wall = parts.next()?.parse().ok()?;
-    let mono = parts.next()?.parse().ok()?;
+    let mono = milliseconds(parts.next()?)?;
     Some(Stamp { wall, mono, boot: parts.next()?.to_owned() })
+}
+
+/// Decimal seconds such as `12.34` in milliseconds; in integers, because reading floats is 20 kB of every tool.
+fn milliseconds(seconds: &str) -> Option<i64> {
+    let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let thousandths = fraction.bytes().chain([b'0'; 3]).take(3).fold(0, |n, b| n * 10 + i64::from(b - b'0'));
+    whole.parse::<i64>().ok()?.checked_mul(1000)?.checked_add(thousandths)
 }
 
 /// Wall seconds as `YYYY-MM-DDTHH:MM:SSZ` (days to civil date after Howard Hinnant, `chrono-Compatible
@@ -90,6 +101,17 @@ mod tests {
         assert_eq!(utc(0), "1970-01-01T00:00:00Z");
         assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(utc(1_796_000_399), "2026-11-30T00:59:59Z");
+    }
+
+    #[test]
+    fn uptime_is_read_to_the_millisecond() {
+        for (text, expected) in [("12.34", 12_340), ("0", 0), ("7.", 7000), ("1.23456", 1234)] {
+            assert_eq!(milliseconds(text), Some(expected), "{text}");
+        }
+        for wrong in ["", ".5", "-1", "+1", "1e3", "nan", "9223372036854775807"] {
+            assert_eq!(milliseconds(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(parse("5:6.5:a:b"), Some(Stamp { wall: 5, mono: 6500, boot: "a:b".to_owned() }));
     }
 
     #[test]

@@ -65,6 +65,53 @@ pub fn any_remote() -> bool {
     set("SELFHEAL_LLAMA_ANY_REMOTE").is_some_and(|v| v == "1")
 }
 
+/// `HF_ENDPOINT`: the hub, or a server that stands for it.
+pub fn hub_endpoint() -> Option<OsString> {
+    set("HF_ENDPOINT")
+}
+
+/// `HF_TOKEN`. It is a secret: it goes into one header and nowhere else.
+pub fn hub_token() -> Option<OsString> {
+    set("HF_TOKEN")
+}
+
+/// `https_proxy`, for https alone.
+pub fn https_proxy() -> Option<OsString> {
+    either("https_proxy", "HTTPS_PROXY")
+}
+
+/// `all_proxy`, for every scheme without a variable of its own.
+pub fn all_proxy() -> Option<OsString> {
+    either("all_proxy", "ALL_PROXY")
+}
+
+/// `no_proxy`: what is reached directly all the same.
+pub fn no_proxy() -> Option<OsString> {
+    either("no_proxy", "NO_PROXY")
+}
+
+/// A variable that is written in both cases; the lower one wins, as curl has it.
+fn either(lower: &str, upper: &str) -> Option<OsString> {
+    set(lower).or_else(|| set(upper))
+}
+
+/// Certificate files and directories that the caller trusts, each with its variable's name: `SSL_CERT_FILE`,
+/// `SSL_CERT_DIR` (a list like `PATH`), `CURL_CA_BUNDLE`, `REQUESTS_CA_BUNDLE`.
+pub fn ca_places() -> Vec<(&'static str, PathBuf)> {
+    let one = |name| set(name).map(|v| (name, PathBuf::from(v)));
+    let mut places: Vec<_> =
+        ["SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"].into_iter().filter_map(one).collect();
+    if let Some(dirs) = set("SSL_CERT_DIR") {
+        places.extend(env::split_paths(&dirs).filter(|d| d != Path::new("")).map(|d| ("SSL_CERT_DIR", d)));
+    }
+    places
+}
+
+/// Whether `SELFHEAL_TEST_HTTP=1` allows plain http, and any port, on the loopback interface: for tests.
+pub fn test_http() -> bool {
+    set("SELFHEAL_TEST_HTTP").is_some_and(|v| v == "1")
+}
+
 /// The directories of `PATH`; an empty member, which would mean the current directory, is left out.
 pub fn path_dirs() -> Vec<PathBuf> {
     set("PATH").map(|p| env::split_paths(&p).filter(|d| d.is_absolute()).collect()).unwrap_or_default()

@@ -6,5 +6,7 @@ pub mod digest;
 pub mod lock;
 pub mod memory;
 pub mod open;
+pub mod partial;
 pub mod records;
+pub mod space;
 pub mod tree;

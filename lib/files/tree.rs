@@ -34,3 +34,13 @@ pub fn remove_own(_fix: &Fix, dir: &Path) -> io::Result<()> {
     }
     std::fs::remove_dir_all(dir)
 }
+
+/// Removes one file of the toolkit's own state; one that is not there is no error. A link is removed, not
+/// followed.
+#[expect(clippy::disallowed_methods, reason = "the one home of removals")]
+pub fn remove_own_file(_fix: &Fix, path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+        _ => Ok(()),
+    }
+}

@@ -1,8 +1,10 @@
-//! What the toolkit knows of models and of the engine: `manifest.json`, routing, budgets.
+//! What the toolkit knows of models and of the engine: `manifest.json`, learned pins, routing, budgets.
 
 pub mod budget;
 pub mod manifest;
+pub mod pins;
 pub mod routing;
 pub mod tps;
 
 pub use manifest::{Archive, Engine, Manifest, Model, Package};
+pub use pins::Pin;

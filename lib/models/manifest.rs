@@ -16,6 +16,9 @@ pub struct Manifest {
     pub models: Vec<Model>,
     /// Where the engine's source comes from.
     pub engine: Engine,
+    /// Addresses that serve the hub's paths too, asked after it and for pinned models alone: each stands for
+    /// `https://huggingface.co`. Read as text here; who connects judges them.
+    pub mirrors: Vec<String>,
 }
 
 /// One model and the role it plays.
@@ -168,7 +171,15 @@ fn parse(value: &Value) -> Result<Manifest, String> {
     }
     let engine = value.get("engine").ok_or("no 'engine'")?;
     let archives = list(engine, "archives")?.iter().map(archive).collect::<Result<_, _>>()?;
+    let mirrors = match value.get("mirrors") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(_) => list(value, "mirrors")?
+            .iter()
+            .map(|m| m.as_str().map(str::to_owned).ok_or("a mirror that is not text"))
+            .collect::<Result<_, _>>()?,
+    };
     Ok(Manifest {
+        mirrors,
         models,
         engine: Engine { remote: text(engine, "remote")?, tag: text(engine, "tag")?, archives },
     })
@@ -315,6 +326,8 @@ mod tests {
             ("\"cap_s\":150", "\"cap_s\":0"),
             ("9acfc1e0", "zzzzzzzz"),
             ("\"engine\":", "\"motor\":"),
+            ("\"engine\":", "\"mirrors\":\"https://x\",\"engine\":"),
+            ("\"engine\":", "\"mirrors\":[1],\"engine\":"),
         ];
         for (from, to) in changes {
             assert!(good.contains(from), "{from}");

@@ -1,0 +1,89 @@
+//! Whom TLS trusts: what the caller names, else the system's store, else the roots built in.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use contract::message::{cause_of, quoted};
+use ureq::tls::{Certificate, PemItem, RootCerts, parse_pem};
+
+use crate::failure::{Cause, Failure};
+
+/// Where systems keep their bundle: Debian and Alpine, Fedora, RHEL, openSUSE, the BSDs.
+const SYSTEM: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// A larger file is not a bundle of certificates.
+const LIMIT: u64 = 16 << 20;
+
+/// The roots of this process.
+pub(crate) fn roots() -> Result<RootCerts, Failure> {
+    choose(&contract::home::ca_places(), &SYSTEM.map(Path::new))
+}
+
+/// Everything in `named` (each must be readable and hold a certificate), else the first of `system` that holds
+/// one, else the roots built in.
+fn choose(named: &[(&str, PathBuf)], system: &[&Path]) -> Result<RootCerts, Failure> {
+    let mut certificates = Vec::new();
+    for (name, place) in named {
+        let found = read(place)
+            .map_err(|cause| format!("cannot read {}: {}", quoted(place.as_os_str()), cause_of(&cause)))
+            .and_then(|found| {
+                let none = || format!("no certificate in {}", quoted(place.as_os_str()));
+                if found.is_empty() { Err(none()) } else { Ok(found) }
+            });
+        certificates.extend(found.map_err(|why| Failure::new(Cause::Tls, format!("{name}: {why}")))?);
+    }
+    if named.is_empty() {
+        let stores = system.iter().filter_map(|place| read(place).ok());
+        certificates.extend(stores.into_iter().find(|found| !found.is_empty()).unwrap_or_default());
+    }
+    Ok(if certificates.is_empty() { RootCerts::WebPki } else { RootCerts::new_with_certs(&certificates) })
+}
+
+/// The certificates of a PEM file, or of every file in a directory.
+fn read(place: &Path) -> std::io::Result<Vec<Certificate<'static>>> {
+    use std::io::Read as _;
+    if !place.metadata()?.is_dir() {
+        let mut text = Vec::new();
+        fs::File::open(place)?.take(LIMIT).read_to_end(&mut text)?;
+        return Ok(parse_pem(&text)
+            .filter_map(|item| match item {
+                Ok(PemItem::Certificate(certificate)) => Some(certificate),
+                _ => None,
+            })
+            .collect());
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(place)? {
+        let path = entry?.path();
+        // A dangling link or a private key in such a directory is no reason to trust nothing.
+        if path.is_file() {
+            found.extend(read(&path).unwrap_or_default());
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_any_store_the_built_in_roots_serve() {
+        assert!(matches!(choose(&[], &[Path::new("/nonexistent")]), Ok(RootCerts::WebPki)));
+    }
+
+    #[test]
+    fn a_named_place_that_gives_nothing_is_an_error_and_never_the_system_store() {
+        for place in ["/nonexistent", "/dev/null", "/proc/self/status", "/proc/self/fdinfo"] {
+            let failure = choose(&[("SSL_CERT_FILE", place.into())], &SYSTEM.map(Path::new)).unwrap_err();
+            assert_eq!(failure.cause, Cause::Tls, "{place}");
+            assert!(failure.detail.contains("SSL_CERT_FILE"), "{failure}");
+        }
+    }
+}
