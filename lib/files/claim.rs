@@ -20,7 +20,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Opens the file, made 0600 when it is missing; nothing is held yet. A link is an error.
+    /// Opens the file, made 0600 when it is missing; nothing is held yet. A link is an error. Of the number the lower
+    /// 62 bits count.
     pub fn of(_fix: &Fix, path: &Path, number: u64) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -31,7 +32,7 @@ impl Claim {
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(path)?;
         // The locked byte and its end must be offsets.
-        Ok(Self { file, at: (number >> 2).cast_signed() })
+        Ok(Self { file, at: (number & (u64::MAX >> 2)).cast_signed() })
     }
 
     /// Takes the number if nobody has it, without waiting.
@@ -62,7 +63,7 @@ mod tests {
         let fix = contract::mode::by_name();
         let path = std::env::temp_dir().join(format!("selfheal-claims-{}", std::process::id()));
         let claim = |number: u64| Claim::of(&fix, &path, number).unwrap();
-        let (first, same, other, last) = (claim(8), claim(8), claim(16), claim(u64::MAX));
+        let (first, same, other, last) = (claim(8), claim(8), claim(9), claim(u64::MAX));
         assert!(first.take().unwrap() && other.take().unwrap() && last.take().unwrap());
         assert!(!same.take().unwrap());
         drop(first);
