@@ -253,7 +253,8 @@ fn d14_a_full_disk_is_named_and_only_the_missing_part_is_asked_for() {
     assert_eq!(lines[0], "failed\tmodel\tm\tdisk: 1500000", "{output:?}");
     assert_eq!(lines[1], "first 3");
     let second = lines.iter().position(|l| l.starts_with("failed") && *l != lines[0]).unwrap();
-    assert_eq!(lines[second], "failed\tmodel\tm\tdisk: 600000", "{output:?}");
+    // The disk that 900,000 bytes take, in pages.
+    assert_eq!(lines[second], "failed\tmodel\tm\tdisk: 598880", "{output:?}");
     assert_eq!(&lines[2..second], [""; 0], "no leftover: {output:?}");
     assert_eq!(&lines[second + 1..second + 3], ["second 3", &name], "the partial file is kept: {output:?}");
     assert!(lines[second + 3].starts_with("healed\tmodel\tm\t600000 of 1500000"), "{output:?}");

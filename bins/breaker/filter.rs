@@ -128,7 +128,8 @@ impl Filter<'_> {
         };
         decided.unwrap_or_else(|trouble| {
             self.trouble(&trouble);
-            None
+            // What cannot be counted can still be known to be open.
+            (verdict.state == State::Failed).then(|| self.look(store, &verdict.subject).ok()).flatten()?
         })
     }
 

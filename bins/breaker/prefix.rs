@@ -6,13 +6,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use child::{Cause, NotStarted, Outcome, Run, Sink, Stdin};
+use contract::clock::Deadline;
 use contract::exit::{self, guard};
 use contract::{Code, Error, Fix, State, Verdict, clock, message, origin};
 
 use crate::lines::{Lines, Piece};
 use crate::machine::{Gate, Rules};
-use crate::store::{Lease, Store};
+use crate::store::{self, Claim, Lease, Store};
 use crate::{TOOL, words};
+
+/// How long the command of a killed probe is given to end; it needs milliseconds.
+const DYING: Duration = Duration::from_secs(5);
 
 /// What the caller asked for.
 pub(crate) struct Ask {
@@ -65,7 +69,7 @@ pub(crate) fn run(store: &Store, fix: Option<&Fix>, ask: &Ask) -> Result<Code, E
             return Err(Error::new(guard::DEGRADED, format!("{name} is {why}")));
         }
     };
-    let (outcome, said) = attempt(ask);
+    let (outcome, said) = attempt(ask, lease.as_ref());
     let ending = judge(&outcome, said.as_ref());
     if let Some(fix) = fix
         && let Err(trouble) = record(store, fix, ask, ending, lease)
@@ -83,25 +87,38 @@ fn admit(store: &Store, fix: Option<&Fix>, ask: &Ask) -> Result<Admission, Error
     let Some(fix) = fix else {
         let (breaker, flaw) = store.look(&ask.subject, ask.rules)?;
         if let Some(flaw) = flaw {
-            message::note(TOOL, &flaw);
+            let name = words::name(&ask.subject);
+            message::note(TOOL, &format!("the state of {name} is {flaw}: it counts as closed"));
         }
         return Ok(words::refusal(&breaker, &clock::now()).map_or(Admission::Free, Admission::Refused));
     };
-    let held = store.hold(fix, &ask.subject, ask.rules)?;
-    if let Some(why) = held.refusal() {
-        return Ok(Admission::Refused(why));
+    let deadline = Deadline::after(DYING);
+    loop {
+        let held = store.hold(fix, &ask.subject, ask.rules)?;
+        if let Some(why) = held.refusal() {
+            return Ok(Admission::Refused(why));
+        }
+        // An attempt whose failure could not be counted would be made again and again.
+        held.prove_writable()?;
+        if held.gate() == Gate::Closed {
+            return Ok(Admission::Free);
+        }
+        match held.claim()? {
+            Claim::Taken(lease) => return Ok(Admission::Probe(lease)),
+            Claim::Dying if !deadline.over() => {}
+            Claim::Dying | Claim::Held => return Ok(Admission::Refused(words::PROBING.to_owned())),
+        }
+        drop(held);
+        deadline.pause(Duration::from_millis(10));
     }
-    // An attempt whose failure could not be counted would be made again and again.
-    held.prove_writable()?;
-    if held.gate() == Gate::Closed {
-        return Ok(Admission::Free);
-    }
-    Ok(held.lease()?.map_or_else(|| Admission::Refused(words::PROBING.to_owned()), Admission::Probe))
 }
 
-fn attempt(ask: &Ask) -> (Outcome, Option<Said>) {
-    let run =
+fn attempt(ask: &Ask, lease: Option<&Lease>) -> (Outcome, Option<Said>) {
+    let mut run =
         Run::new(&ask.command[0]).args(&ask.command[1..]).stdin(Stdin::Inherit).limit(ask.limit).leave(true);
+    if let Some(lease) = lease {
+        run = run.lock(&lease.file, store::COMMANDS);
+    }
     if !ask.verdicts {
         return (run.run(), None);
     }

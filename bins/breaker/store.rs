@@ -4,7 +4,7 @@
 //! program appended, see [`crate::pending`]), `NAME.folding` (such a file while it is counted) and `NAME.lease`
 //! (locked by the one probe). Links are not followed, and what is no state file reads as nothing known.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use contract::clock::{self, Stamp};
 use contract::{Error, Fix, home, log, message};
 use files::lock::Lock;
-use files::{atomic, lock, tree};
+use files::{atomic, lock, process_lock, tree};
 
 use crate::content::{self, Content};
 use crate::machine::{Breaker, Change, Gate, Rules};
@@ -36,9 +36,24 @@ pub(crate) struct Paths {
     pub(crate) lease: PathBuf,
 }
 
-/// The one probe of a half-open breaker: a kernel lock, freed when this process ends in any way.
+/// The one probe of a half-open breaker: kernel locks of this process and of its command, each freed when that
+/// process has ended in any way.
 pub(crate) struct Lease {
-    _locked: File,
+    pub(crate) file: File,
+}
+
+/// The byte of a lease file that this program locks.
+const OURS: u32 = 0;
+/// The byte that the command of a probe locks.
+pub(crate) const COMMANDS: u32 = 1;
+
+/// Whether a lease can be had.
+pub(crate) enum Claim {
+    Taken(Lease),
+    /// Another has it.
+    Held,
+    /// Whoever had it was killed. Its command is killed with it, but a moment later.
+    Dying,
 }
 
 /// One subject while the directory is locked.
@@ -95,8 +110,8 @@ impl Store {
         let paths = self.paths(subject);
         let (record, flaw) = load(&paths.state, subject)?;
         if let Some(flaw) = flaw {
-            let name = message::quoted(paths.state.as_os_str());
-            message::note(TOOL, &format!("{name} is {flaw}: counting starts anew"));
+            let name = words::name(subject);
+            message::note(TOOL, &format!("the state of {name} is {flaw}: counting starts anew"));
             if paths.state.is_dir() && !paths.state.is_symlink() {
                 aside(fix, &paths.state)?;
             }
@@ -113,7 +128,7 @@ impl Store {
     pub(crate) fn forget(&self, fix: &Fix, subject: &[u8]) -> Result<(), Error> {
         let _lock = self.lock(fix)?;
         let paths = self.paths(subject);
-        if matches!(lease(&paths.lease, None), Ok(Some(_)) | Err(_)) {
+        if !matches!(claim(&paths.lease, None), Ok(Claim::Held)) {
             clear(fix, &paths.lease)?;
         }
         for path in [&paths.pending, &paths.folding, &paths.state] {
@@ -140,14 +155,15 @@ impl Held<'_> {
         words::refusal(&self.record.breaker, &self.now)
     }
 
-    /// Takes the lease of the one probe; `None` while another has it.
-    pub(crate) fn lease(&self) -> Result<Option<Lease>, Error> {
-        lease(&self.paths.lease, Some(self.fix))
+    /// Takes the lease of the one probe.
+    pub(crate) fn claim(&self) -> Result<Claim, Error> {
+        claim(&self.paths.lease, Some(self.fix))
     }
 
     /// Whether a probe runs.
     pub(crate) fn probing(&self) -> Result<bool, Error> {
-        Ok(self.paths.lease.symlink_metadata().is_ok() && lease(&self.paths.lease, None)?.is_none())
+        let path = &self.paths.lease;
+        Ok(path.symlink_metadata().is_ok() && matches!(claim(path, None)?, Claim::Held))
     }
 
     /// Gives the lease back.
@@ -239,8 +255,8 @@ fn load(path: &Path, subject: &[u8]) -> Result<(Record, Option<String>), Error> 
     Ok((fresh, Some(flaw.to_owned())))
 }
 
-/// Locks a lease file, made when there is consent; `None` when another process has it.
-fn lease(path: &Path, fix: Option<&Fix>) -> Result<Option<Lease>, Error> {
+/// Locks a lease file, made when there is consent. The lock of the directory makes one step of this.
+fn claim(path: &Path, fix: Option<&Fix>) -> Result<Claim, Error> {
     let open = |new: bool| {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
         OpenOptions::new().read(true).write(new).create_new(new).mode(0o600).custom_flags(flags).open(path)
@@ -250,11 +266,15 @@ fn lease(path: &Path, fix: Option<&Fix>) -> Result<Option<Lease>, Error> {
         other => other,
     };
     let file = file.map_err(|cause| unreadable(path, &cause))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(Lease { _locked: file })),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(cause)) => Err(Error::io("lock", path.as_os_str(), &cause)),
+    let failed = |cause| Error::io("lock", path.as_os_str(), &cause);
+    if process_lock::is_held(&file, OURS).map_err(failed)? {
+        return Ok(Claim::Held);
     }
+    if process_lock::is_held(&file, COMMANDS).map_err(failed)? {
+        return Ok(Claim::Dying);
+    }
+    process_lock::share(&file, OURS).map_err(failed)?;
+    Ok(Claim::Taken(Lease { file }))
 }
 
 /// Removes a file of ours; a directory in its place is moved aside.

@@ -6,9 +6,6 @@ use crate::ask::page;
 use crate::held::Held;
 use crate::progress::Progress;
 
-/// One read of the body. 64 KiB to 256 KiB measured alike; beyond, hashing falls out of the cache.
-const BUFFER: usize = 128 << 10;
-
 /// What the attempts at one source have learned of it.
 #[derive(Default)]
 pub(crate) struct Source {
@@ -115,18 +112,16 @@ fn take(
     html: &Failure,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let mut buffer = vec![0; BUFFER];
     while held.length() < bytes {
-        let left = usize::try_from(bytes - held.length()).unwrap_or(BUFFER).min(BUFFER);
-        let n = body.read(&mut buffer[..left])?;
+        let n = body.read(held.room_for(bytes - held.length()))?;
         if n == 0 {
             let detail = format!("the answer ended at byte {} of {bytes}", held.length());
             return Err(Failure::new(Cause::Lost, detail));
         }
-        if held.length() == 0 && is_html(&buffer[..n]) {
+        if held.length() == 0 && is_html(held.read(n)) {
             return Err(html.clone());
         }
-        held.append(&buffer[..n])?;
+        held.append(n, bytes)?;
         progress.at(held.length());
     }
     Ok(())

@@ -8,10 +8,12 @@ use files::partial::Partial;
 use net::{Cause, Failure, Origin};
 use serde_json::{Value, json};
 
+use crate::hashing::Hashing;
+
 /// A partial file with the digest of what it holds.
 pub(crate) struct Held {
     partial: Partial,
-    hasher: Hasher,
+    hashing: Hashing,
     /// Whether its bytes came in more than one answer.
     pub mixed: bool,
     /// Bytes that this process received.
@@ -26,10 +28,10 @@ impl Held {
         if bytes.is_some_and(|b| partial.length() > b) {
             partial.restart().map_err(|cause| disk(&partial, &cause))?;
         }
-        let hasher = partial.hash().map_err(|cause| disk(&partial, &cause))?;
+        let hashing = Hashing::from(partial.hash().map_err(|cause| disk(&partial, &cause))?);
         let mixed = partial.length() > 0;
         let tag = partial.note().and_then(|note| read_note(&note));
-        Ok(Self { partial, hasher, mixed, received: 0, tag })
+        Ok(Self { partial, hashing, mixed, received: 0, tag })
     }
 
     pub(crate) fn length(&self) -> u64 {
@@ -37,8 +39,8 @@ impl Held {
     }
 
     /// Digest of what is held.
-    pub(crate) fn sha(&self) -> Sha {
-        self.hasher.clone().finish()
+    pub(crate) fn sha(&mut self) -> Sha {
+        self.hashing.sha()
     }
 
     /// The tag that a continued answer of this server must have.
@@ -58,28 +60,40 @@ impl Held {
         Ok(())
     }
 
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.partial.append(bytes).map_err(|cause| disk(&self.partial, &cause))?;
-        self.hasher.update(bytes);
-        self.received += bytes.len() as u64;
+    /// Room to read the next bytes into, at most `most` of them.
+    pub(crate) fn room_for(&mut self, most: u64) -> &mut [u8] {
+        self.hashing.room(most)
+    }
+
+    /// The first `n` bytes of that room, once they are read.
+    pub(crate) fn read(&self, n: usize) -> &[u8] {
+        self.hashing.taken(n)
+    }
+
+    /// Appends the first `n` bytes of that room, before which `bytes` is the size that the file will have.
+    pub(crate) fn append(&mut self, n: usize, bytes: u64) -> Result<(), Failure> {
+        self.partial.append(self.hashing.taken(n), bytes).map_err(|cause| disk(&self.partial, &cause))?;
+        self.hashing.take(n);
+        self.received += n as u64;
         Ok(())
     }
 
     /// Forgets everything held.
     pub(crate) fn restart(&mut self) -> Result<(), Failure> {
         self.partial.restart().map_err(|cause| disk(&self.partial, &cause))?;
-        (self.hasher, self.mixed, self.tag) = (Hasher::default(), false, None);
+        (self.hashing, self.mixed, self.tag) = (Hashing::from(Hasher::default()), false, None);
         Ok(())
     }
 
-    /// Refuses when the rest does not fit on the disk or under the size limit; what is held counts as room.
+    /// Refuses when the rest does not fit on the disk or under the size limit. What the partial file takes already
+    /// counts as room.
     pub(crate) fn room(&self, bytes: u64) -> Result<(), Failure> {
         if let Some(limit) = files::space::size_limit().filter(|limit| *limit < bytes) {
             let detail = format!("size limit of {limit} bytes (ulimit -f), the file has {bytes}");
             return Err(Failure::new(Cause::Disk, detail));
         }
         let unknown = |cause| disk(&self.partial, &cause);
-        let need = bytes.saturating_sub(self.partial.taken().map_err(unknown)?.min(self.length()));
+        let need = bytes.saturating_sub(self.partial.taken().map_err(unknown)?);
         let dir = self.partial.path().parent().unwrap_or(self.partial.path());
         let has = files::space::available(dir).map_err(unknown)?;
         if need > has {
@@ -104,9 +118,7 @@ impl Held {
     /// Leaves nothing behind when nothing was fetched; returns the bytes kept for the next run.
     pub(crate) fn keep(self) -> u64 {
         let kept = self.length();
-        if kept == 0 {
-            let _ = self.partial.discard();
-        }
+        let _ = if kept == 0 { self.partial.discard() } else { self.partial.trim() };
         kept
     }
 }

@@ -3,6 +3,7 @@
 mod ask;
 mod download;
 mod fetch;
+mod hashing;
 mod held;
 mod present;
 mod progress;
@@ -33,6 +34,7 @@ struct Options {
 const MOST_SEGMENTS: usize = 8;
 
 fn main() -> ExitCode {
+    contract::names::by_files_and_dns();
     contract::run::<Guard>(include_str!("help.txt"), go)
 }
 

@@ -134,7 +134,14 @@ impl Pieces<'_> {
             }
             held.set_tag(&self.url.origin, theirs.as_deref())?;
             tag = tag.or(theirs);
-            held.append(&bytes)?;
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let room = held.room_for(rest.len() as u64);
+                let n = room.len();
+                room.copy_from_slice(&rest[..n]);
+                held.append(n, self.bytes)?;
+                rest = &rest[n..];
+            }
             progress.at(held.length());
         }
         Ok(())

@@ -22,6 +22,13 @@ unsafe extern "C" {
 /// Enough for the few frames between clone and exec, also without optimisation.
 const STACK: usize = 64 << 10;
 
+/// The kind of [`Run::lock`].
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a constant of which each system has its own type; it is 0"
+)]
+const SHARED: libc::c_short = libc::F_RDLCK as libc::c_short;
+
 /// Where execvp looks when `PATH` is not set: musl's choice.
 const DEFAULT_PATH: &str = "/usr/local/bin:/bin:/usr/bin";
 
@@ -47,6 +54,7 @@ pub(crate) struct Image {
     dir: Option<CString>,
     ends: [End; 3],
     keep: Vec<RawFd>,
+    lock: Option<(RawFd, u32)>,
     own_session: bool,
     inherited: Inherited,
     parent: libc::pid_t,
@@ -86,6 +94,7 @@ impl Image {
             dir: run.dir.clone().map(c_string).transpose()?,
             ends,
             keep: run.keep.clone(),
+            lock: run.lock,
             own_session: run.terminal == Terminal::Session,
             inherited: *inherited,
             parent: std::process::id().cast_signed(),
@@ -134,6 +143,17 @@ impl Image {
         for fd in &self.keep {
             // SAFETY: clears a flag of a descriptor number.
             unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) };
+        }
+        if let Some((fd, byte)) = self.lock {
+            // SAFETY: plain data for which all zeroes is a value; the kernel only reads it. Where there are no such
+            // locks the command runs without.
+            unsafe {
+                let mut lock: libc::flock = std::mem::zeroed();
+                lock.l_type = SHARED;
+                lock.l_start = libc::off_t::from(byte);
+                lock.l_len = 1;
+                libc::fcntl(fd, libc::F_SETLK, &raw const lock);
+            }
         }
         if let Some(dir) = &self.dir {
             // SAFETY: a NUL-terminated string that outlives the call.

@@ -27,6 +27,7 @@ pub struct Run {
     pub(crate) stdout: Sink,
     pub(crate) stderr: Sink,
     pub(crate) keep: Vec<RawFd>,
+    pub(crate) lock: Option<(RawFd, u32)>,
     pub(crate) terminal: Terminal,
     pub(crate) bounds: Bounds,
     pub(crate) told: Option<Told>,
@@ -60,6 +61,7 @@ impl Run {
             stdout: Sink::Inherit,
             stderr: Sink::Inherit,
             keep: Vec::new(),
+            lock: None,
             terminal: Terminal::Session,
             bounds: Bounds {
                 limit: Duration::from_secs(60),
@@ -143,6 +145,14 @@ impl Run {
     pub fn inherit(mut self, file: &File) -> Self {
         self.keep.push(file.as_raw_fd());
         self
+    }
+
+    /// As [`Run::inherit`], and the command itself, not what it starts, holds a shared lock (fcntl) on that byte of
+    /// the file from before it executes until it has ended: it can be seen to run even when this process is killed.
+    #[must_use]
+    pub fn lock(mut self, file: &File, byte: u32) -> Self {
+        self.lock = Some((file.as_raw_fd(), byte));
+        self.inherit(file)
     }
 
     /// The bound: after it the signal is sent. Zero means no bound, as GNU `timeout` has it.
@@ -298,6 +308,18 @@ mod tests {
         assert_eq!((cut.stdout.len(), cut.bytes), (100_001, 100_001));
         let killed = sh("trap '' TERM; while :; do sleep 1; done").limit(ms(50)).grace(ms(50)).run();
         assert!(killed.killed && killed.status == Some(137), "{killed:?}");
+    }
+
+    #[test]
+    fn a_command_holds_its_lock_and_what_it_leaves_running_does_not() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        // In /proc/locks: `1: POSIX  ADVISORY  READ 4711 08:01:1234 7 7`.
+        let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
+        let script = format!("grep -c ' READ .*:{inode} 7 7' /proc/locks; sleep 9 >/dev/null 2>&1 & exit 0");
+        let outcome = sh(&script).lock(&file, 7).leave(true).run();
+        assert_eq!(outcome.stdout, b"1\n", "{outcome:?}");
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        assert!(!locks.contains(&format!(":{inode} 7 7")), "{locks}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod home;
 pub mod log;
 pub mod message;
 pub mod mode;
+pub mod names;
 pub mod origin;
 pub mod run;
 #[cfg(all(panic = "abort", target_env = "musl"))]

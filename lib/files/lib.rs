@@ -8,6 +8,7 @@ pub mod lock;
 pub mod memory;
 pub mod open;
 pub mod partial;
+pub mod process_lock;
 pub mod records;
 pub mod space;
 pub mod tree;

@@ -1,9 +1,10 @@
 //! Room for a file: what the disk still has, what a file already takes, and the limit on one file's size.
-#![allow(unsafe_code, reason = "statvfs, getrlimit and signal have no form in std")]
+#![allow(unsafe_code, reason = "statvfs, fallocate, getrlimit and signal have no form in std")]
 
 use std::ffi::CString;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -26,6 +27,15 @@ pub fn taken(meta: &Metadata) -> u64 {
     meta.blocks().saturating_mul(512)
 }
 
+/// Reserves the disk for `count` bytes from `first` on, without making the file longer.
+pub fn reserve(file: &File, first: u64, count: u64) -> io::Result<()> {
+    let wide = |n: u64| libc::off_t::try_from(n).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge));
+    // SAFETY: the descriptor is open for the call, which touches no memory of ours.
+    let status =
+        unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, wide(first)?, wide(count)?) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The largest size that this process may give a file (`ulimit -f`); `None` without a limit.
 pub fn size_limit() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -43,6 +53,19 @@ pub fn survive_size_limit() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reserved_disk_is_taken_and_does_not_lengthen_the_file() {
+        let path = std::env::temp_dir().join(format!("selfheal-reserve-{}", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.write(true).create_new(true).open(&path).unwrap();
+        // Not every filesystem can.
+        if reserve(&file, 0, 1 << 20).is_ok() {
+            assert_eq!((file.metadata().unwrap().len(), taken(&file.metadata().unwrap()) >> 20), (0, 1));
+        }
+        assert!(reserve(&file, u64::MAX, 1).is_err());
+        crate::atomic::move_aside(&contract::mode::by_name(), &path).unwrap();
+    }
 
     #[test]
     fn a_filesystem_without_room_says_so() {

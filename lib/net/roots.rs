@@ -79,6 +79,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_named_is_trusted_in_place_of_the_system_store() {
+        let fix = contract::mode::by_name();
+        let dir = std::env::temp_dir().join(format!("selfheal-roots-{}", std::process::id()));
+        files::atomic::make_dir(&fix, &dir).unwrap();
+        let write = |name: &str, count: usize| {
+            let text = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".repeat(count);
+            files::atomic::write(&fix, &dir.join(name), text.as_bytes(), 0o600).unwrap();
+            dir.join(name)
+        };
+        let (one, two) = (write("one", 1), write("two", 2));
+        let count = |named: &[PathBuf], system: &[&Path]| {
+            let named: Vec<_> = named.iter().map(|p| ("SSL_CERT_FILE", p.clone())).collect();
+            match choose(&named, system).unwrap() {
+                RootCerts::Specific(found) => found.len(),
+                _ => 0,
+            }
+        };
+        assert_eq!(count(&[], &[Path::new("/nonexistent"), &two, &one]), 2);
+        assert_eq!(count(std::slice::from_ref(&one), &[&two]), 1);
+        assert_eq!(count(&[one, two], &[]), 3);
+        assert_eq!(count(&[dir], &[]), 3);
+    }
+
+    #[test]
     fn a_named_place_that_gives_nothing_is_an_error_and_never_the_system_store() {
         for place in ["/nonexistent", "/dev/null", "/proc/self/status", "/proc/self/fdinfo"] {
             let failure = choose(&[("SSL_CERT_FILE", place.into())], &SYSTEM.map(Path::new)).unwrap_err();
