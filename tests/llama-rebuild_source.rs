@@ -57,6 +57,19 @@ fn what_a_remote_really_points_to_counts() {
 }
 
 #[test]
+fn a_checkout_beside_the_tag_is_reported_and_built_as_it_is() {
+    let home = workshop();
+    let dir = checkout(&home, "llama.cpp", TRUSTED);
+    let head = git(&home, &dir, &["rev-parse", "HEAD"]);
+    let drift = format!("is at {head}, not at the manifest's tag b7");
+    expect(&run(&mut rebuild(&home, &[])), 5, "would", &[&drift]);
+    git(&home, &dir, &["tag", "b7"]);
+    let output = run(&mut rebuild(&home, &[]));
+    expect(&output, 5, "would", &[]);
+    assert!(!output.err().contains("not at the manifest's tag"), "{}", output.err());
+}
+
+#[test]
 fn every_remote_must_be_trusted_because_the_checkout_may_be_of_any() {
     let home = workshop();
     let dir = checkout(&home, "llama.cpp", TRUSTED);
@@ -336,4 +349,21 @@ fn an_archive_whose_tree_is_unsafe_or_gutted_is_refused_though_it_is_pinned() {
         let left = fs::read_dir(home.path(".selfheal/engine/source")).unwrap().count();
         assert_eq!(left, 0, "{words}");
     }
+}
+
+#[test]
+fn a_pinned_file_that_is_no_archive_says_so() {
+    let home = workshop();
+    let (_, pin) = archive(&home, |_| {});
+    let text = b"this is no archive\n";
+    let file = home.file("wrapper-7.tar.gz", text);
+    let (sha, bytes) = files::digest::of_reader(&mut text.as_slice()).unwrap();
+    let at = pin.find("\"sha256\":\"").unwrap() + 10;
+    let pin = pin.replace(&pin[at..at + 64], &sha.hex());
+    let size = pin.find("\"bytes\":").unwrap() + 8;
+    let end = size + pin[size..].find(',').unwrap();
+    manifest(&home, TRUSTED, &pin.replace(&pin[size..end], &bytes.to_string()));
+    let output = run(&mut fix(&home, &["--from-archive", file.to_str().unwrap()]));
+    expect(&output, 4, "failed", &["the archive cannot be unpacked", "gzip"]);
+    assert_eq!(fs::read_dir(home.path(".selfheal/engine/source")).unwrap().count(), 0);
 }

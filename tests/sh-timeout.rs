@@ -3,6 +3,7 @@
 
 mod private_home;
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use private_home::*;
@@ -112,15 +113,22 @@ fn standard_input_is_passed_on_only_when_asked_for() {
     assert_eq!((with.code, with.stdout.as_slice()), (0, &secret[..]));
 }
 
+/// On a terminal of its own, made by script(1).
 #[test]
 fn a_question_to_the_terminal_finds_none() {
     let home = Home::new();
-    let out =
-        run(home.command(TOOL).args(["9", "sh", "-c", "if : 2>&- </dev/tty; then echo asked; fi; exit 0"]));
-    assert!(!out.out().contains("asked"), "{}", out.out());
-    let session = "read -r pid _ _ _ _ sid _ </proc/self/stat; [ \"$pid\" = \"$sid\" ]";
-    assert_eq!(run(home.command(TOOL).args(["9", "sh", "-c", session])).code, 0);
-    assert_eq!(run(home.command(TOOL).args(["--foreground", "9", "sh", "-c", session])).code, 1);
+    home.script("asks", "if true 2>/dev/null </dev/tty; then echo asked; else echo nobody; fi");
+    home.script(
+        "session",
+        &format!("./asks; {TOOL} 9 ./asks; {TOOL} --foreground 9 ./asks; {TOOL} --stdin 9 ./asks"),
+    );
+    let out = run(home.command("script").args(["-qec", "./session", "/dev/null"]));
+    if out.out().is_empty() {
+        let _ = writeln!(std::io::stderr(), "script(1) is not installed: a terminal was not tried");
+        return;
+    }
+    let said: Vec<String> = out.out().lines().map(|l| l.trim().to_owned()).collect();
+    assert_eq!(said, ["asked", "nobody", "asked", "asked"], "{}", out.err());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod private_home;
 
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -67,28 +67,34 @@ fn d01_a_background_job_that_holds_the_pipe_is_not_waited_for() {
     }
 }
 
+const ESCAPES: [&str; 8] = [
+    "setsid SLEEP & wait",
+    "setsid sh -c 'setsid SLEEP & sleep 60' & wait",
+    "(setsid sh -c '(setsid SLEEP &) &' &) ; sleep 60",
+    "trap '' TERM; SLEEP & wait; wait; wait",
+    "sh -c \"trap '' TERM HUP INT; SLEEP & while :; do sleep 1; done\" & wait",
+    "SLEEP & kill -STOP $!; wait",
+    "SLEEP & kill -STOP $$",
+    "nohup SLEEP >/dev/null 2>&1 & sleep 60",
+];
+
 #[test]
 fn whoever_leaves_the_group_or_the_session_ends_at_the_bound_as_well() {
-    let home = Home::new();
-    for body in [
-        "setsid SLEEP & wait",
-        "setsid sh -c 'setsid SLEEP & sleep 60' & wait",
-        "(setsid sh -c '(setsid SLEEP &) &' &) ; sleep 60",
-        "trap '' TERM; SLEEP & wait; wait; wait",
-        "sh -c \"trap '' TERM HUP INT; SLEEP & while :; do sleep 1; done\" & wait",
-        "SLEEP & kill -STOP $!; wait",
-        "SLEEP & kill -STOP $$",
-        "nohup SLEEP >/dev/null 2>&1 & sleep 60",
-    ] {
-        for options in [&["-k", ".2"][..], &["-k", ".2", "--stdin"], &["-k", ".2", "--foreground"]] {
-            let sleep = marked();
-            let body = body.replace("SLEEP", &sleep);
-            let out = run(home.command(TOOL).args(options).args([".4", "sh", "-c", &body]));
-            assert_eq!(out.code, 2, "{body}: {}", out.err());
-            assert!(out.wall < PROMPT, "{body}: {:?}", out.wall);
-            assert!(!alive(&sleep), "{options:?} {body}");
+    std::thread::scope(|scope| {
+        for option in ["--kill-after=.2", "--stdin", "--foreground"] {
+            scope.spawn(move || {
+                let home = Home::new();
+                for body in ESCAPES {
+                    let sleep = marked();
+                    let body = body.replace("SLEEP", &sleep);
+                    let out = run(home.command(TOOL).args([option, "-k", ".2", ".4", "sh", "-c", &body]));
+                    assert_eq!(out.code, 2, "{option} {body}: {}", out.err());
+                    assert!(out.wall < PROMPT, "{option} {body}: {:?}", out.wall);
+                    assert!(!alive(&sleep), "{option} {body}");
+                }
+            });
         }
-    }
+    });
 }
 
 #[test]
@@ -215,17 +221,26 @@ fn a_killed_tool_takes_its_command_along() {
 }
 
 #[test]
-fn a_suspended_tool_suspends_its_tree_and_goes_on_with_it() {
+fn a_suspended_tool_suspends_its_tree_and_both_go_on() {
     let home = Home::new();
-    let body = "while :; do echo x >> beats; sleep .02; done";
-    // Only where a shell could resume it does TSTP stop anything: the test is its parent in another group.
-    let mut tool = start(&home, &["60", "sh", "-c", body]);
+    let body = "echo $$ > pid; while :; do echo x >> beats; sleep .02; done";
+    let mut command = home.command(TOOL);
+    // A group of its own whose parent is in the same session: there TSTP stops, as under a shell with job control.
+    command.args(["60", "sh", "-c", body]).process_group(0).stderr(Stdio::null());
+    let mut tool = command.spawn().unwrap();
     let beats = || std::fs::metadata(home.path("beats")).map_or(0, |m| m.len());
     until("it beats", || beats() > 4);
-    signal(&home, "STOP", &tool);
-    signal(&home, "CONT", &tool);
+    let shell = std::fs::read_to_string(home.path("pid")).unwrap().trim().to_owned();
+    let stopped = |pid: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T"))
+    };
+    let own = tool.id().to_string();
+    signal(&home, "TSTP", &tool);
+    until("both are stopped", || stopped(&own) && stopped(&shell));
     let before = beats();
-    until("it beats on", || beats() > before + 4);
+    signal(&home, "CONT", &tool);
+    until("both go on", || !stopped(&own) && !stopped(&shell) && beats() > before + 4);
     signal(&home, "TERM", &tool);
     assert!(wait(&mut tool, Instant::now() + PROMPT).is_some());
 }

@@ -136,12 +136,17 @@ fn unpack_into(
         .current_dir(temporary)
         .stdin(Stdin::File(input))
         .stdout(Sink::Null)
-        .stderr(Sink::Tail(2 << 10))
+        .stderr(Sink::Head(64 << 10))
         .limit(deadline.left().min(Duration::from_secs(900)));
     let outcome = machine::run(run)?;
     if !outcome.success() {
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
-        let why = said.lines().last().map_or_else(|| outcome.cause.word().to_owned(), str::to_owned);
+        if said.contains("No space left on device") {
+            return Err(Halt::new(State::Failed, "the archive cannot be unpacked: the disk is full")
+                .hint("df -h; the tree takes 70 MB, its build 100 MB more"));
+        }
+        // the first line is the cause, the others are what came of it
+        let why = said.lines().find(|l| !l.trim().is_empty()).unwrap_or(outcome.cause.word());
         return Err(Halt::new(State::Failed, format!("the archive cannot be unpacked: {why}")));
     }
     let unpacked = temporary.join(&archive.member);

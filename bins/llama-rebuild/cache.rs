@@ -48,8 +48,6 @@ fn of_ccache(dir: &Path, source: &Path) -> Vec<(&'static str, OsString)> {
         ("CCACHE_NOHASHDIR", "1".into()),
         // A restored image may give the compiler another time stamp, or another compiler the same.
         ("CCACHE_COMPILERCHECK", "content".into()),
-        // The language of messages is no part of an object.
-        ("CCACHE_SLOPPINESS", "locale".into()),
     ]
 }
 

@@ -14,7 +14,7 @@ const BYTES_PER_JOB: u64 = 700 << 20;
 
 /// Variables that would point git, make or the compiler somewhere else than the tree at hand, or change how it
 /// is compiled behind the options that are recorded.
-const STRAY: [&str; 24] = [
+const STRAY: [&str; 26] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_COMMON_DIR",
@@ -39,11 +39,14 @@ const STRAY: [&str; 24] = [
     "CMAKE_CXX_COMPILER_LAUNCHER",
     "NINJA_STATUS",
     "TAR_OPTIONS",
+    "LC_CTYPE",
+    "LC_MESSAGES",
 ];
 
-/// A command that asks nothing, speaks English and takes nothing stray from the caller.
+/// A command that asks nothing, speaks English and takes nothing stray from the caller. Every variable of the
+/// language is fixed, because ccache has each of them in its key.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Run {
-    let run = Run::new(program.as_ref()).quiet_env().env("LC_ALL", "C");
+    let run = Run::new(program.as_ref()).quiet_env().env("LC_ALL", "C").env("LANG", "C.UTF-8");
     STRAY.into_iter().fold(run, Run::env_remove)
 }
 

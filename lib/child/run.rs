@@ -62,7 +62,7 @@ impl Run {
             stderr: Sink::Inherit,
             keep: Vec::new(),
             lock: None,
-            terminal: Terminal::Session,
+            terminal: Terminal::Detached,
             bounds: Bounds {
                 limit: Duration::from_secs(60),
                 grace: Duration::from_secs(5),
@@ -228,14 +228,15 @@ impl Run {
 
     /// Runs it to its end. Never fails: a command that could not be started is a cause.
     ///
-    /// One run at a time in a process; a second caller waits for the first. Children that others started
-    /// before are neither waited for nor killed, those started meanwhile by other means are.
+    /// One run at a time in a process; a second caller waits for the first. Children from before are not
+    /// killed, those started meanwhile by other means are. In a process with several threads a signal may find
+    /// a thread that has not blocked it.
     pub fn run(self) -> Outcome {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
-        let own_session = self.terminal == Terminal::Session;
+        let detached = self.terminal == Terminal::Detached;
         let bounds = self.bounds;
-        let held = match Held::take(bounds.signal, own_session) {
+        let held = match Held::take(bounds.signal, detached) {
             Ok(held) => held,
             Err(cause) => return watch::not_started(began, crate::NotStarted::NotRunnable(cause)),
         };
@@ -279,6 +280,15 @@ mod tests {
         let outcome = sh("printf 'a\\nb'").stdout(shown).run();
         assert!(outcome.success() && outcome.stdout.is_empty() && outcome.bytes == 3, "{outcome:?}");
         assert_eq!(*seen.borrow(), b"a\nb");
+    }
+
+    #[test]
+    fn the_quiet_environment_reaches_the_command_and_gives_way_to_its_own() {
+        let print = "printf '%s %s %s' \"$GIT_TERMINAL_PROMPT\" \"$PAGER\" \"${HOME-none}\"";
+        let outcome = sh(print).quiet_env().env("PAGER", "mine").env_remove("HOME").run();
+        assert_eq!(outcome.stdout, b"0 mine none", "{outcome:?}");
+        let found = Run::new("only-here").env("PATH", "/no/such:").current_dir("/").run();
+        assert!(matches!(found.cause, Cause::NotStarted(NotStarted::NotFound)));
     }
 
     #[test]

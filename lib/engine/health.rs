@@ -166,14 +166,16 @@ fn no_program(path: &Path) -> Option<&'static str> {
     (!same).then_some("it was built for another kind of machine")
 }
 
+/// A run of one of the engine's programs without the caller's variables that it reads: each would change the
+/// answer, the log or the place of files, and a bad one ends even `--version` and `--help` with 1.
+pub fn unswayed(program: &Path) -> Run {
+    let names = ["LLAMA_", "GGML_", "HF_", "GOMP_"].into_iter().flat_map(home::names_with_prefix);
+    names.fold(Run::new(program), Run::env_remove)
+}
+
 fn run(program: &Path) -> Health {
     let simple = program.file_name().is_some_and(|n| n.to_string_lossy().starts_with("llama-simple"));
-    let mut bounded = Run::new(program.as_os_str());
-    // An engine refuses even `--version` when such a variable of the caller has a value it does not like.
-    for name in home::names_with_prefix("LLAMA_") {
-        bounded = bounded.env_remove(name);
-    }
-    let outcome = bounded
+    let outcome = unswayed(program)
         .arg("--version")
         .stdout(Sink::Head(64 << 10))
         .stderr(Sink::Head(64 << 10))
