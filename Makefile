@@ -1,6 +1,6 @@
 # Programs land in out/. `make help` lists what there is to make.
 .DEFAULT_GOAL := all
-.PHONY: all demo test check e2e fuzz bench install dist clean help
+.PHONY: all demo test check e2e fuzz bench install shim dist clean help
 
 # Where `make install` puts things; DESTDIR stands before it for packagers.
 PREFIX ?= $(HOME)/.local
@@ -71,6 +71,9 @@ endef
 install: all ## programs, sh/, manifest.json and man pages below DESTDIR and PREFIX
 	@$(call put,$(DESTDIR)$(PREFIX))
 	@echo 'installed in $(DESTDIR)$(PREFIX)'
+
+shim: all ## copies of the programs in ~/.shim
+	@SELFHEAL_MODE=fix sh/install-shim
 
 dist: PROFILE = dist
 dist: all ## a release archive in out/

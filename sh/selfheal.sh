@@ -1,11 +1,16 @@
 # shellcheck shell=sh
 # The one file to source, in any POSIX shell: the toolkit's programs as functions, never without a bound.
 #
-#   selfheal_sh_timeout selfheal_gguf_verify selfheal_llama_rebuild selfheal_run_guarded   the programs
+#   selfheal_sh_timeout selfheal_gguf_verify selfheal_hf_fetch selfheal_breaker selfheal_prompt_cache
+#   selfheal_llama_rebuild selfheal_model_budget selfheal_run_guarded
+#                                  the programs; where one is missing, the plain form of it (sh/fallback)
 #   selfheal_find NAME             print where a working copy of a program is
 #   run_with_timeout SECONDS CMD   run a program under a bound
 #   selfheal_do "rebuild X" CMD    a repair: runs under SELFHEAL_MODE=fix, else only says what it would do
+#   selfheal_ensure_model ROLE     print the role whose model can be used, fetched when it may be
+#   selfheal_host_package NAME     a package of the machine, installed when it may be
 #   selfheal_preflight [--json]    one verdict line per thing that must work; reads only
+#   selfheal_heal                  repair what preflight would name: bits, engine, models
 #
 # Statuses are those of selfheal(7). Sourcing prints nothing and leaves the caller's shell as it was, but for ~/.shim in
 # front of PATH, once. A function body in ( ) is a subshell: its variables and options end with it, the only local scope
@@ -60,7 +65,7 @@ _selfheal_on_path() (
   left=${PATH-}:
   while [ -n "$left" ]; do
     at=${left%%:*} left=${left#*:}
-    case $at in "${HOME-}/.shim") continue ;; /*) ;; *) continue ;; esac
+    case $at in "${HOME-}/.shim" | "${HOME-}/.shim/") continue ;; /*) ;; *) continue ;; esac
     [ ! -f "$at/$1" ] || [ ! -x "$at/$1" ] || { printf '%s\n' "$at/$1" && return 0; }
   done
   return 1
@@ -131,12 +136,24 @@ _selfheal_environment() {
     SELFHEAL_MANIFEST=$_selfheal_dir/../manifest.json
   fi
   export SELFHEAL_MODE SELFHEAL_HOME SELFHEAL_MODELS_DIR SELFHEAL_MANIFEST SELFHEAL_BIN_DIR SELFHEAL_LLAMA_DIR
+  export SELFHEAL_DEEP_VERIFY SELFHEAL_LLAMA_ANY_REMOTE SELFHEAL_REQUIRED_FILES HF_ENDPOINT HF_TOKEN SWR_HOME HOME PATH
 }
 
-# Becomes the program NAME with its arguments.
+# Becomes the program NAME with its arguments, or its plain form; 69 when that is gone too.
 _selfheal_run() (
   _selfheal_alone
-  at=$(selfheal_find "$1") || return 69
+  if [ -f "${_selfheal_dir-}/fallback" ]; then
+    at=$(_selfheal_look "$1")
+    case $at in
+      ok*) at=${at#ok } ;;
+      *)
+        _selfheal_environment
+        exec sh "$_selfheal_dir/fallback" "$@"
+        ;;
+    esac
+  else
+    at=$(selfheal_find "$1") || return 69
+  fi
   shift
   _selfheal_environment
   exec "$at" "$@"
@@ -144,7 +161,11 @@ _selfheal_run() (
 
 selfheal_sh_timeout() { _selfheal_run sh-timeout "$@"; }
 selfheal_gguf_verify() { _selfheal_run gguf-verify "$@"; }
+selfheal_hf_fetch() { _selfheal_run hf-fetch "$@"; }
+selfheal_breaker() { _selfheal_run breaker "$@"; }
+selfheal_prompt_cache() { _selfheal_run prompt-cache "$@"; }
 selfheal_llama_rebuild() { _selfheal_run llama-rebuild "$@"; }
+selfheal_model_budget() { _selfheal_run model-budget "$@"; }
 selfheal_run_guarded() { _selfheal_run run-guarded "$@"; }
 
 # Runs a program (not a function) for at most SECONDS with stdin at its end: its status, 2 when the time was over, 4 when
@@ -155,7 +176,9 @@ run_with_timeout() (
     _selfheal_error 'run_with_timeout takes seconds and a command' 'run_with_timeout 30 CMD...'
     return 64
   fi
-  if ! at=$(selfheal_find sh-timeout); then
+  if [ -f "${_selfheal_dir-}/fallback" ]; then
+    at=$(selfheal_find sh-timeout 2>/dev/null) || exec sh "$_selfheal_dir/fallback" sh-timeout "$@"
+  elif ! at=$(selfheal_find sh-timeout); then
     _selfheal_error "refused to run '$(_selfheal_one_line "$2")' without a bound" 'bring sh-timeout back'
     return 4
   fi
@@ -214,6 +237,124 @@ _selfheal_log() (
   fi
   _selfheal_error 'cannot write selfheal.log' 'SELFHEAL_HOME must be an absolute directory that can be written'
   return 0
+)
+
+# Prints the role whose model can be used and returns 0, or 5 when it is another than ROLE or not wholly proven, 3 when there
+# is none. A damaged model is fetched through its breaker, with consent.
+selfheal_ensure_model() (
+  _selfheal_alone
+  role=${1-}
+  case $role in
+    '' | *[!A-Za-z0-9_.-]*)
+      _selfheal_error 'selfheal_ensure_model takes a role' 'selfheal_ensure_model scout'
+      return 64
+      ;;
+  esac
+  for other in "$role" scout spark forge; do
+    [ "$other" != "$role" ] || [ "$other" = "${1-}" ] || continue
+    selfheal_gguf_verify "$other" >/dev/null
+    code=$?
+    if [ "$other" = "$role" ] && [ "$code" = 3 ]; then
+      selfheal_do "fetch the model of $role" _selfheal_fetch "$role" >&2 && code=0
+    fi
+    case $code in
+      0) ;;
+      5) (printf 'selfheal: the model of %s could not be proven\n' "$other" >&2) || : ;;
+      3) continue ;;
+      *) return "$code" ;;
+    esac
+    printf '%s\n' "$other"
+    [ "$other" != "$role" ] || return "$code"
+    (printf 'selfheal: degraded: %s stands in for %s\n' "$other" "$role" >&2) || :
+    return 5
+  done
+  _selfheal_error "no usable model for $role" "SELFHEAL_MODE=fix hf-fetch $role"
+  return 3
+)
+
+# Fetches the model of a role unless that keeps failing.
+_selfheal_fetch() {
+  if [ -f "${_selfheal_dir-}/fallback" ]; then
+    selfheal_breaker --verdicts "$1" -- sh "$_selfheal_dir/fallback" --best hf-fetch "$1"
+  else
+    selfheal_hf_fetch "$1"
+  fi
+}
+
+# Repairs in order of tiers: the programs' bits, the engine, the models. 0 when all is well afterwards, else the worst number
+# of a step: 4, 3, 2, 5.
+selfheal_heal() (
+  _selfheal_alone
+  code=0
+  if [ -f "${_selfheal_dir-}/install-shim" ] && ! command sh "$_selfheal_dir/install-shim" --check; then
+    selfheal_do 'restore the programs in ~/.shim' command sh "$_selfheal_dir/install-shim" || code=$?
+  fi
+  if ! selfheal_llama_rebuild --status; then
+    selfheal_do 'rebuild the engine' selfheal_llama_rebuild || code=$(_selfheal_worse "$code" $?)
+  fi
+  selfheal_gguf_verify | (
+    while IFS='	' read -r state kind role rest; do
+      case $state:$kind in
+        missing:model | short:model | corrupt:model | failed:model)
+          selfheal_do "fetch the model of $role" _selfheal_fetch "$role" || code=$(_selfheal_worse "$code" $?)
+          ;;
+        ok:model) ;;
+        *) code=$(_selfheal_worse "$code" 5) ;;
+      esac
+    done
+    return "$code"
+  )
+)
+
+# The worse of two numbers of the contract.
+_selfheal_worse() {
+  for _selfheal_rank in 4 3 2 5; do
+    case " $1 $2 " in *" $_selfheal_rank "*) printf '%s\n' "$_selfheal_rank" && return 0 ;; esac
+  done
+  [ "$1" = 0 ] || set -- "$1" "$1"
+  printf '%s\n' "$2"
+}
+
+# A package of the machine: nothing to do when it is there; with consent apt-get installs it, as root or by `sudo -n`, at most
+# one attempt an hour. 4 when it cannot.
+selfheal_host_package() {
+  case ${1-} in
+    '' | -* | *[!a-z0-9+.-]*)
+      _selfheal_error 'selfheal_host_package takes the name of a package' 'selfheal_host_package cmake'
+      return 64
+      ;;
+  esac
+  if _selfheal_on_path "$1" >/dev/null || [ "$(command dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; then
+    return 0
+  fi
+  selfheal_do "install the package $1" _selfheal_apt "$1"
+}
+
+_selfheal_apt() (
+  _selfheal_alone
+  umask 077
+  stamp=${SELFHEAL_HOME:-${HOME-}/.selfheal}/state/apt.$1
+  now=$(command date +%s)
+  last=0
+  [ ! -f "$stamp" ] || read -r last <"$stamp" || :
+  case $last in '' | *[!0-9]*) last=0 ;; esac
+  if [ "$last" -le "$now" ] && [ $((now - last)) -lt 3600 ]; then
+    _selfheal_error "the package $1 was tried within the last hour" "rm $stamp"
+    return 4
+  fi
+  if ! { command mkdir -p "${stamp%/*}" && printf '%s\n' "$now" >"$stamp"; } 2>/dev/null; then
+    _selfheal_error 'cannot write the stamp of the attempt' 'SELFHEAL_HOME must be a directory that can be written'
+    return 74
+  fi
+  name=$1
+  set -- env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none apt-get -q -y \
+    -o DPkg::Lock::Timeout=60 -o Acquire::Retries=1 -o Acquire::http::Timeout=30
+  [ "$(command id -u)" = 0 ] || set -- sudo -n "$@"
+  run_with_timeout 600 "$@" install --no-install-recommends "$name" >&2 && return 0
+  run_with_timeout 300 "$@" update >&2
+  run_with_timeout 600 "$@" install --no-install-recommends "$name" >&2 && return 0
+  _selfheal_error "the package $name could not be installed" "apt-get install $name"
+  return 4
 )
 
 # ---- preflight --------------------------------------------------------------------------------------------------

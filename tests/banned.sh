@@ -52,6 +52,8 @@ check() {
     is "$rule: catches" "$(printf '%s\n' "$caught" | code | grep -cE "$pattern")" 1
     is "$rule: spares" "$(printf '%s\n' "$innocent" | code | grep -cE "$pattern")" 0
     for file; do
+      # the plain form of sh-timeout is the one place that knows them
+      case $rule:$file in 'a status number of timeout':*/sh/fallback | 'a status number of timeout':*/sh/fallback-engine) continue ;; esac
       is "${file#"$root/"}: $rule" "$(code "$file" | grep -nE "$pattern")" ''
     done
   done

@@ -74,6 +74,11 @@ impl Fake {
         fs::remove_file(self.home.path("llama.cpp/build/bin").join(name)).unwrap();
     }
 
+    /// The engine as it is found.
+    pub fn engine(&self) -> engine::Engine {
+        engine::Engine::in_dir(self.home.path("llama.cpp/build/bin"), engine::Place::Build).unwrap()
+    }
+
     /// Writes the manifest; each run may take `base_s` seconds and a hundredth per token.
     pub fn manifest(&self, base_s: f64) {
         let models: Vec<_> = ROLES

@@ -8,7 +8,8 @@ good=$SELFHEAL_BIN_DIR
 unset SELFHEAL_BIN_DIR SELFHEAL_MANIFEST
 mkdir -p "$box/.selfheal/models" "$box/.shim" "$box/bin" "$box/sh" "$box/host" "$box/tools"
 cp "$root"/sh/* "$box/sh/"
-for program in sh-timeout gguf-verify llama-rebuild run-guarded; do cp "$good/$program" "$box/bin/"; done
+cp "$good"/* "$box/bin/" && rm -f "$box"/bin/*.gz
+(cd "$box" && SELFHEAL_MODE=fix SELFHEAL_HOME=$box/aside sh "$box/sh/install-shim" >"$box/shimmed") || cat "$box/shimmed"
 tar -xJf "$root/tests/vectors/gguf/corpus.tar.xz" -C "$box" --wildcards '*dv-good.gguf' --transform 's|.*/||'
 model=$box/.selfheal/models/dv-good.gguf
 cp "$box/dv-good.gguf" "$model"
@@ -29,7 +30,7 @@ look() {
 # Runs it and prints the status, then `state kind subject` of each line that is not ok.
 wrong() {
   look
-  grep -v '^ok' "$box/said" | cut -f 1-3 | tr '\t\n' ' ;'
+  grep -v -e '^ok' -e "^${but-none}" "$box/said" | cut -f 1-3 | tr '\t\n' ' ;'
 }
 everything() { census "$box/.selfheal" "$box/.shim" "$box/bin" "$box/sh" "$box/manifest.json"; }
 
@@ -42,6 +43,20 @@ ok	binary	llama-rebuild
 ok	binary	engine
 ok	binary	gguf-verify
 ok	model	scout
+ok	binary	hf-fetch
+ok	binary	breaker
+ok	binary	prompt-cache
+ok	binary	model-budget
+ok	binary	shim/sh-timeout
+ok	binary	shim/gguf-verify
+ok	binary	shim/llama-rebuild
+ok	binary	shim/hf-fetch
+ok	binary	shim/breaker
+ok	binary	shim/prompt-cache
+ok	binary	shim/model-budget
+ok	binary	shim/run-guarded
+ok	binary	shim/npx
+ok	binary	shim/timeout
 ok	host	cmake
 ok	host	c++
 ok	host	curl
@@ -53,11 +68,39 @@ is 'healthy: nothing on stderr' "$(cat "$box/stderr")" ''
 is 'healthy: nothing was written' "$(everything | diff "$box/before" -)" ''
 # shellcheck disable=SC2016 # $0 and $- are the other shell's
 is 'healthy: also by the function, which leaves the shell alone' \
-  "$(under -c '. "$0/sh/selfheal.sh"; set -u; selfheal_preflight | grep -c "^ok"; printf "%s" "$-" | grep -c u' "$box")" '12
+  "$(under -c '. "$0/sh/selfheal.sh"; set -u; selfheal_preflight | grep -c "^ok"; printf "%s" "$-" | grep -c u' "$box")" '26
 1'
-is 'healthy: JSON' "$(look --json)$(grep -cE '^{"state":"ok","kind":"[a-z]+","subject":"[^"]+","detail":"[^"]+"}$' "$box/said")" 012
+is 'healthy: JSON' "$(look --json)$(grep -cE '^{"state":"ok","kind":"[a-z]+","subject":"[^"]+","detail":"[^"]+"}$' "$box/said")" 026
 is 'a reader that takes one line' "$(under "$box/sh/preflight" 2>&1 | head -n 1 | cut -f 1-3)" 'ok	binary	sh-timeout'
 is 'an argument it does not know' "$(look --jsno)$(grep -c . "$box/said")" 640
+
+chmod 644 "$box/.shim/breaker"
+printf x >>"$box/.shim/npx"
+rm "$box/.shim/hf-fetch.sha256"
+is 'shims that are damaged' "$(wrong)" '5unknown binary shim/hf-fetch;stripped binary shim/breaker;corrupt binary shim/npx;'
+mkdir "$box/.clawhub"
+is 'a place for a token without one' "$(wrong | grep -o 'missing host token')" 'missing host token'
+echo t >"$box/.clawhub/TOKEN"
+is 'files that must be there' "$(
+  SELFHEAL_REQUIRED_FILES="$box/.clawhub/TOKEN:$box/no such file" && export SELFHEAL_REQUIRED_FILES && wrong |
+    grep -o 'missing host required-[0-9]'
+)" 'missing host required-2'
+mkdir "$box/.swr"
+: >"$box/.swr/manifest.jsonl"
+is 'a workspace that nothing can check' "$(wrong | grep -o 'unknown host workspace')" 'unknown host workspace'
+for code in 0:ok 1:degraded 2:degraded 3:degraded 4:bad 70:unknown; do
+  # shellcheck disable=SC2016 # the program expands it
+  printf '#!/bin/sh\n[ "$1" != --version ] || { echo swr-verify 1 && exit 0; }\nexit %s\n' "${code%:*}" >"$box/bin/swr-verify"
+  chmod 755 "$box/bin/swr-verify"
+  look >/dev/null
+  is "a workspace, swr-verify ends ${code%:*}" "$(grep -o '^[a-z]*	host	workspace' "$box/said")" "${code#*:}	host	workspace"
+done
+rm -r "$box/.swr" "$box/.clawhub" "$box/bin/swr-verify"
+
+# From here on without copies in ~/.shim, which would stand in for each program that is damaged below.
+rm -r "$box/.shim" && mkdir "$box/.shim"
+is 'nothing in ~/.shim' "$(wrong)" '5missing host shim;'
+but='missing	host	shim'
 
 chmod 644 "$engine"
 is 'engine not executable' "$(wrong)" '5stripped binary engine;'
@@ -86,16 +129,16 @@ rm "$box/bin/gguf-verify"
 is 'a program is missing' "$(wrong)" '5missing binary gguf-verify;unknown model models;'
 : >"$box/bin/gguf-verify"
 cp "$good/gguf-verify" "$box/.shim/"
-is 'a working copy in ~/.shim serves' "$(wrong)" 0
+is 'a working copy in ~/.shim serves' "$(wrong)" 5
 
 rm "$box/bin/gguf-verify"
 mv "$box/bin/sh-timeout" "$box/bin/gone"
 is 'without sh-timeout, timeout(1) bounds the probes' "$(wrong)" '5missing binary sh-timeout;'
-for tool in awk bash busybox cat cut dash date df env grep head ksh93 mksh printf readlink sed sh sort tr yash zsh; do
+for tool in awk bash busybox cat cut dash date df env grep head ksh93 ls mksh printf readlink sed sh sort tr yash zsh; do
   at=$(PATH=/usr/bin:/bin && command -v $tool) && ln -s "/${at#/}" "$box/tools/"
 done
 is 'without any bound nothing is tried, and nothing called missing' "$(PATH=$box/host:$box/tools && wrong)" \
-  '5missing binary sh-timeout;unknown binary run-guarded;unknown binary llama-rebuild;unknown binary engine;unknown binary gguf-verify;unknown model models;'
+  '5missing binary sh-timeout;unknown binary run-guarded;unknown binary llama-rebuild;unknown binary engine;unknown binary gguf-verify;unknown model models;unknown binary hf-fetch;unknown binary breaker;unknown binary prompt-cache;unknown binary model-budget;'
 mv "$box/bin/gone" "$box/bin/sh-timeout"
 
 mv "$box/manifest.json" "$box/gone"
@@ -126,5 +169,5 @@ is 'hung programs: none is left' "$(alive "60.$$")" 0
 printf '#!/bin/sh\necho "version: 1 (test)" >&2\n' >"$engine"
 mv "$box/.shim/gguf-verify" "$box/bin/gguf-verify"
 
-is 'all is well again' "$(wrong)" 0
+is 'all is well again' "$(wrong)" 5
 finish

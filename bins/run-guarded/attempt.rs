@@ -14,6 +14,7 @@ use crate::memory;
 use crate::model::Ready;
 use crate::programs::Programs;
 use crate::prompt::Prompt;
+use crate::speed::{self, Speed};
 use crate::template::Thoughts;
 
 /// What the engine may print beside four times the prompt: `llama-simple` alone logs 240 kB.
@@ -37,6 +38,12 @@ pub(crate) struct Question<'a> {
     pub(crate) tokens: u32,
 }
 
+/// What a run printed, and how fast.
+pub(crate) struct Text {
+    pub(crate) text: Vec<u8>,
+    pub(crate) speed: Option<Speed>,
+}
+
 /// The program of a step, and how its output reads.
 struct Program {
     path: PathBuf,
@@ -52,7 +59,7 @@ pub(crate) fn run(
     ready: &Ready<'_>,
     step: &Step,
     limit: Duration,
-) -> Result<Result<Vec<u8>, Failure>, Error> {
+) -> Result<Result<Text, Failure>, Error> {
     let (program, line) = program(question, ready, step)?;
     let cap = OUTPUT + 4 * question.prompt.text.len() as u64;
     let kept = usize::try_from(cap).unwrap_or(usize::MAX);
@@ -153,7 +160,7 @@ fn why(outcome: &Outcome, limit: Duration, out_of_memory: impl Fn() -> bool) -> 
 }
 
 /// The answer in the output of a run that ended 0.
-fn judge(outcome: &Outcome, program: &Program, prompt: &Prompt) -> Result<Vec<u8>, Failure> {
+fn judge(outcome: &Outcome, program: &Program, prompt: &Prompt) -> Result<Text, Failure> {
     let log = String::from_utf8_lossy(&outcome.stderr);
     let text = if program.simple {
         let done = log.contains(" tokens in ") && log.contains("perf_context_print:");
@@ -170,5 +177,6 @@ fn judge(outcome: &Outcome, program: &Program, prompt: &Prompt) -> Result<Vec<u8
             return Err(Failure::NoAnswer(NoAnswer::Echo));
         }
     }
-    answer::judge(text, &prompt.text, program.thoughts).map(<[u8]>::to_vec).map_err(Failure::NoAnswer)
+    let text = answer::judge(text, &prompt.text, program.thoughts).map_err(Failure::NoAnswer)?;
+    Ok(Text { text: text.to_vec(), speed: speed::of(&log) })
 }

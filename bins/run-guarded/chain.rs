@@ -9,7 +9,7 @@ use contract::{Code, Error};
 use models::{Model, budget, routing, tps};
 
 use crate::answer::NoAnswer;
-use crate::attempt::{self, Question};
+use crate::attempt::{self, Question, Text};
 use crate::command::{self, Step, Style};
 use crate::failure::{Failure, seconds};
 use crate::model::{self, Ready};
@@ -20,7 +20,7 @@ const WORTH: Duration = Duration::from_secs(1);
 
 /// An answer and who gave it.
 pub(crate) struct Answer<'m> {
-    pub(crate) text: Vec<u8>,
+    pub(crate) text: Text,
     pub(crate) by: Ready<'m>,
 }
 
@@ -32,6 +32,8 @@ pub(crate) struct Chain<'a> {
     cpu: String,
     deadline: Deadline,
     runs: u32,
+    /// Why the last run gave no answer, as a word; `model` while there was none.
+    pub(crate) last: &'static str,
 }
 
 /// What a run's failure leads to.
@@ -61,6 +63,7 @@ impl<'a> Chain<'a> {
             cpu: engine::cpu().id,
             deadline: Deadline::after(WORTH),
             runs: 0,
+            last: "model",
         };
         let first = chain.candidates.first().map_or(Duration::ZERO, |m| chain.budget(m) * 2);
         let scout = chain.candidates.iter().skip(1).find(|m| m.role == routing::SCOUT);
@@ -69,7 +72,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Asks the first candidate that is proven; after a failed run only the scout is left.
-    pub(crate) fn answer(mut self) -> Result<Answer<'a>, Error> {
+    pub(crate) fn answer(&mut self) -> Result<Answer<'a>, Error> {
         for model in self.candidates.clone() {
             if self.runs > 0 && model.role != routing::SCOUT {
                 continue;
@@ -100,7 +103,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Runs one model until it answers or is given up.
-    fn ask(&mut self, ready: &Ready<'_>) -> Result<Option<Vec<u8>>, Error> {
+    fn ask(&mut self, ready: &Ready<'_>) -> Result<Option<Text>, Error> {
         let full = self.question.programs.full.as_ref();
         let mut step = full
             .map_or(Step { style: Style::Raw, counted: None, minimal: true }, |f| command::first(f, ready));
@@ -117,6 +120,7 @@ impl<'a> Chain<'a> {
                 Ok(text) => return Ok(Some(text)),
                 Err(failure) => failure,
             };
+            self.last = failure.word();
             match &failure {
                 Failure::Engine { health, program } => return Err(programs::damaged(health, program)),
                 Failure::Interrupted(signal) => {
@@ -178,7 +182,8 @@ impl<'a> Chain<'a> {
     }
 
     fn budget(&self, model: &Model) -> Duration {
-        let measured = tps::path().ok().and_then(|path| tps::measured(&path, &model.role, &self.cpu));
+        let engine = &self.question.programs.label;
+        let measured = tps::path().ok().and_then(|path| tps::measured(&path, &model.role, &self.cpu, engine));
         budget::of(model, self.question.tokens, self.question.prompt.text.len(), measured)
     }
 

@@ -56,6 +56,25 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// The cause as the word of the history.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Engine { .. } => "engine",
+            Self::Interrupted(_) => "interrupted",
+            Self::OutOfMemory(_) => "out-of-memory",
+            Self::Killed(_) => "killed",
+            Self::Crashed(_) => "crashed",
+            Self::Expired { .. } => "expired",
+            Self::Endless(_) => "endless",
+            Self::Asks(_) => "asks",
+            Self::TooLong { .. } => "too-long",
+            Self::UnknownTemplate => "template",
+            Self::Lost => "lost",
+            Self::NoAnswer(_) => "no-answer",
+            Self::Status(..) => "status",
+        }
+    }
+
     /// The cause in words, for a person.
     pub(crate) fn words(&self) -> String {
         match self {

@@ -21,6 +21,8 @@ pub(crate) struct Programs {
     /// `llama-simple`: few options and never loses output. Its health is not known yet.
     simple: Option<PathBuf>,
     stamp: Option<Stamp>,
+    /// [`engine::Engine::label`], by which measurements name it.
+    pub(crate) label: String,
 }
 
 /// A program with options.
@@ -40,18 +42,15 @@ impl Full {
 impl Programs {
     /// Finds the engine and proves the program that answers. Every error is 4.
     pub(crate) fn find() -> Result<Self, Error> {
-        let Some(engine) = engine::find()? else {
-            return Err(broken("no inference engine is here".into(), &Health::Missing));
-        };
-        let Some(main) = engine.answering() else {
-            return Err(broken("no inference engine is here".into(), &Health::Missing));
-        };
+        let engine = place()?;
+        let main = engine.answering().ok_or_else(nowhere)?;
         let health = engine::health(&main, engine.stamp.as_ref());
         if !health.is_healthy() {
             return Err(damaged(&health, &main));
         }
         let simple = engine.program("llama-simple");
-        let mut programs = Self { full: None, simple: simple.clone(), stamp: engine.stamp };
+        let label = engine.label();
+        let mut programs = Self { full: None, simple: simple.clone(), stamp: engine.stamp, label };
         if simple.as_ref() == Some(&main) {
             return Ok(programs);
         }
@@ -77,6 +76,15 @@ impl Programs {
     pub(crate) fn health(&self, program: &Path) -> Health {
         engine::health(program, self.stamp.as_ref())
     }
+}
+
+/// The engine that would be asked, healthy or not.
+pub(crate) fn place() -> Result<engine::Engine, Error> {
+    engine::find()?.ok_or_else(nowhere)
+}
+
+fn nowhere() -> Error {
+    broken("no inference engine is here".into(), &Health::Missing)
 }
 
 /// The error for a damaged program: 4, the cause first, no model blamed.

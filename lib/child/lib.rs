@@ -142,6 +142,8 @@ pub struct Outcome {
     pub write_error: Option<io::Error>,
     /// Whether KILL was sent to the command itself.
     pub killed: bool,
+    /// Whether output was left behind: its reader went away, or was too slow.
+    pub lost: bool,
 }
 
 impl Outcome {

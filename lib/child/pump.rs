@@ -50,6 +50,8 @@ pub(crate) struct Flow {
     pub(crate) over: bool,
     pub(crate) last: Instant,
     pub(crate) error: Option<io::Error>,
+    /// A reader went away.
+    pub(crate) lost: bool,
 }
 
 /// One stream.
@@ -111,7 +113,7 @@ impl Out {
 
 impl Flow {
     pub(crate) fn new(limit: Option<u64>, began: Instant) -> Self {
-        Self { limit, buffer: Vec::new(), bytes: 0, over: false, last: began, error: None }
+        Self { limit, buffer: Vec::new(), bytes: 0, over: false, last: began, error: None, lost: false }
     }
 
     fn room(&self) -> usize {
@@ -227,6 +229,7 @@ impl Pump {
                 // The reader is gone: the command is to see that as it would without us.
                 self.pending.clear();
                 self.from = None;
+                flow.lost = true;
                 if cause.kind() != io::ErrorKind::BrokenPipe {
                     flow.error.get_or_insert(cause);
                 }

@@ -72,6 +72,7 @@ pub(crate) fn not_started(began: Instant, why: NotStarted) -> Outcome {
         stderr: Vec::new(),
         write_error: None,
         killed: false,
+        lost: false,
     }
 }
 
@@ -125,6 +126,7 @@ impl<'a> Watch<'a> {
             bytes: self.flow.bytes,
             write_error: self.flow.error,
             killed: self.killed,
+            lost: self.flow.lost || self.pumps.iter().any(|p| p.waits_for().is_some()),
             ..not_started(self.began, NotStarted::NotFound)
         };
         for pump in self.pumps {

@@ -53,10 +53,19 @@ pub fn now() -> Stamp {
     if let Some(stamp) = home::test_clock().and_then(|text| parse(&text)) {
         return stamp;
     }
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let wall = system_wall();
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let mono = read("/proc/uptime").split(' ').next().and_then(milliseconds).unwrap_or(0);
     Stamp { wall, mono, boot: read("/proc/sys/kernel/random/boot_id").trim().to_owned() }
+}
+
+/// The wall clock of [`now`] alone, without the files that the other two are read from.
+pub fn wall() -> u64 {
+    home::test_clock().and_then(|text| parse(&text)).map_or_else(system_wall, |stamp| stamp.wall)
+}
+
+fn system_wall() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 fn parse(text: &str) -> Option<Stamp> {

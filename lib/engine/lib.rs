@@ -5,6 +5,7 @@
 
 pub mod cpu;
 pub mod health;
+mod identity;
 pub mod place;
 pub mod stamp;
 pub mod threads;

@@ -1,8 +1,10 @@
 //! Whole files or nothing: a private temporary file beside the target, then one rename.
 #![expect(clippy::disallowed_methods, reason = "this is the one home of writes")]
 
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -95,6 +97,23 @@ pub fn write_unsynced(fix: &Fix, target: &Path, bytes: &[u8], mode: u32) -> io::
     pending.rename()
 }
 
+/// Removes what killed writers of `target` left under temporary names. The caller holds the lock under which it is
+/// written, so that none of them is being written now.
+pub fn sweep(_fix: &Fix, target: &Path) -> io::Result<()> {
+    let Some(name) = target.file_name().map(OsStr::as_bytes) else { return Ok(()) };
+    let dir = target.parent().unwrap_or(target);
+    for entry in std::fs::read_dir(if dir.as_os_str().is_empty() { Path::new(".") } else { dir })? {
+        let entry = entry?;
+        let of_target = entry.file_name().as_bytes().strip_prefix(b".").is_some_and(|rest| {
+            rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(b".") && rest.ends_with(b".tmp"))
+        });
+        if of_target {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Empties or makes a file, 0600, that is written while the work goes on, such as a log. A link is not followed.
 pub fn fresh(_fix: &Fix, path: &Path) -> io::Result<File> {
     OpenOptions::new()
@@ -150,6 +169,21 @@ mod tests {
         drop(pending);
         assert_eq!(fs::read(&target).unwrap(), b"old");
         assert_eq!(fs::read_dir(target.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_swept_and_nothing_else() {
+        let fix = contract::mode::by_name();
+        let target = scratch("sweep").join("z");
+        let keep = [".z.tmp-not", ".zz.1.0.tmp", "z.1.0.tmp", "z"];
+        for name in keep.iter().chain(&[".z.1.0.tmp", ".z.99.7.tmp"]) {
+            fs::write(target.with_file_name(name), "x").unwrap();
+        }
+        sweep(&fix, &target).unwrap();
+        for name in keep {
+            assert!(target.with_file_name(name).exists(), "{name}");
+        }
+        assert_eq!(fs::read_dir(target.parent().unwrap()).unwrap().count(), keep.len());
     }
 
     #[test]

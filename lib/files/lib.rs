@@ -2,6 +2,7 @@
 
 pub mod atomic;
 pub mod bounded;
+pub mod claim;
 pub mod digest;
 pub mod lock;
 pub mod memory;

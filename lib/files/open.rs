@@ -47,7 +47,17 @@ impl From<io::Error> for Refusal {
 
 /// Opens a regular file for reading, links followed, without ever waiting for a writer of a FIFO.
 pub fn regular(path: &Path) -> Result<(File, Metadata), Refusal> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    with(path, 0)
+}
+
+/// As [`regular`], and a link is an error (ELOOP): for files of our own.
+pub fn no_link(path: &Path) -> Result<(File, Metadata), Refusal> {
+    with(path, libc::O_NOFOLLOW)
+}
+
+fn with(path: &Path, flags: i32) -> Result<(File, Metadata), Refusal> {
+    let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = match file {
         Ok(file) => file,
         // A socket cannot be opened at all.

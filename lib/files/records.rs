@@ -30,6 +30,28 @@ pub fn append(_fix: &Fix, path: &Path, record: &[u8]) -> io::Result<()> {
     file.write_all(&line)
 }
 
+/// As [`append`], and a file that has `limit` bytes becomes `PATH.1` first, in place of an earlier one. The lock of
+/// its directory keeps two processes from doing that twice; when it cannot be had, the file grows a little more.
+pub fn append_rotating(fix: &Fix, path: &Path, record: &[u8], limit: u64) -> io::Result<()> {
+    let full = || path.symlink_metadata().is_ok_and(|m| m.len() >= limit);
+    if full() {
+        let dir = path.parent().unwrap_or(path);
+        if let Ok(_lock) = crate::lock::exclusive(dir, std::time::Duration::from_secs(1))
+            && full()
+        {
+            let mut older = path.as_os_str().to_owned();
+            older.push(".1");
+            rename(path, Path::new(&older))?;
+        }
+    }
+    append(fix, path, record)
+}
+
+#[expect(clippy::disallowed_methods, reason = "lib/files renames; the rotation replaces what is oldest")]
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)
+}
+
 /// The whole lines of a file that does not exceed `limit` bytes, oldest first; a missing file has none.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<Vec<u8>>> {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
@@ -57,5 +79,21 @@ mod tests {
         append(&fix, &path, b"three").unwrap();
         assert_eq!(read(&path, 1 << 20).unwrap(), [b"one".to_vec(), b"to".to_vec(), b"three".to_vec()]);
         crate::atomic::move_aside(&fix, &path).unwrap();
+    }
+
+    #[test]
+    fn a_full_file_is_rotated_once_and_the_oldest_is_gone() {
+        let fix = contract::mode::by_name();
+        let dir = std::env::temp_dir().join(format!("selfheal-rotate-{}.tmp", std::process::id()));
+        crate::atomic::make_dir(&fix, &dir).unwrap();
+        let path = dir.join("h.jsonl");
+        for n in 0..10 {
+            append_rotating(&fix, &path, format!("record {n}").as_bytes(), 36).unwrap();
+        }
+        let lines = |path: &Path| read(path, 1 << 20).unwrap().concat();
+        assert_eq!(lines(&path), b"record 8record 9");
+        assert_eq!(lines(&dir.join("h.jsonl.1")), b"record 4record 5record 6record 7");
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
+        crate::tree::remove_own(&fix, &dir).unwrap();
     }
 }

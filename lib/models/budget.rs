@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::manifest::Model;
 
+/// The most tokens that can be asked for; every role's cap is reached before.
+pub const MOST_TOKENS: u32 = 16_384;
+
 /// A prompt up to this many bytes is part of the base.
 const SHORT_PROMPT: usize = 2 << 10;
 /// So many bytes of a longer prompt cost what one token of the answer costs: four bytes to a token, and reading

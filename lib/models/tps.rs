@@ -1,8 +1,9 @@
-//! `$SELFHEAL_HOME/state/state.json`: tokens per second as measured on this machine. Read here, written elsewhere.
+//! `$SELFHEAL_HOME/state/state.json`: tokens per second as measured on this machine. Read here; `model-budget`
+//! alone writes it.
 //!
-//! `{"version":1,"roles":{"scout":{"tps":31.2,"cpu":"9f86d081884c","engine":"...","date":"..."}}}`; `cpu` is the
-//! fingerprint of the CPU it was measured on. A reader never fails: what cannot be used is as if it were not
-//! there, and the manifest's default speed stands.
+//! `{"version":1,"roles":{"scout":{"tps":31.2,"cpu":"9f86d081884c","engine":"b11434-0123456789ab","date":"2026-11-30T00:00:00Z"}}}`;
+//! `cpu` is the fingerprint of the CPU and `engine` the label of the engine it was measured with. A reader never
+//! fails: what cannot be used is as if it were not there, and the manifest's default speed stands.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,28 +13,58 @@ use serde_json::Value;
 
 /// A larger file is not this one.
 const LIMIT: u64 = 256 << 10;
-/// No model of ours generates slower or faster than this; a figure outside is an accident, not a measurement.
-const CREDIBLE: std::ops::RangeInclusive<f64> = 0.1..=10_000.0;
+/// The figures that count. No model of ours generates slower or faster than this; a figure outside is an accident, not a measurement.
+pub const CREDIBLE: std::ops::RangeInclusive<f64> = 0.1..=10_000.0;
 
 /// Where the measurements are.
 pub fn path() -> Result<PathBuf, Error> {
     Ok(home::selfheal_home()?.join("state").join("state.json"))
 }
 
-/// Tokens per second of a role, if it was measured on the CPU with this fingerprint.
-pub fn measured(file: &Path, role: &str, cpu: &str) -> Option<f64> {
-    let (file, _) = files::open::regular(file).ok()?;
+/// One measurement.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Record {
+    /// Tokens per second.
+    pub tps: f64,
+    /// The fingerprint of the CPU, `engine::Cpu::id`.
+    pub cpu: String,
+    /// The label of the engine, `engine::Engine::label`.
+    pub engine: String,
+    /// When, UTC.
+    pub date: String,
+}
+
+/// The object of roles in a state file; `None` when there is no such file or it is none.
+pub fn roles(file: &Path) -> Option<serde_json::Map<String, Value>> {
+    let (file, _) = files::open::no_link(file).ok()?;
     let mut text = Vec::new();
     file.take(LIMIT).read_to_end(&mut text).ok()?;
-    let state: Value = serde_json::from_slice(&text).ok()?;
+    let mut state: Value = serde_json::from_slice(&text).ok()?;
     if state.get("version").and_then(Value::as_u64) != Some(1) {
         return None;
     }
-    let record = state.get("roles")?.get(role)?;
-    if record.get("cpu").and_then(Value::as_str) != Some(cpu) {
-        return None;
+    match state.get_mut("roles").map(Value::take) {
+        Some(Value::Object(roles)) => Some(roles),
+        _ => None,
     }
-    record.get("tps").and_then(Value::as_f64).filter(|tps| CREDIBLE.contains(tps))
+}
+
+/// Reads the record of a role; `None` when there is none that can be used.
+pub fn record(roles: &serde_json::Map<String, Value>, role: &str) -> Option<Record> {
+    let record = roles.get(role)?;
+    let text = |key: &str| record.get(key).and_then(Value::as_str).map(str::to_owned);
+    Some(Record {
+        tps: record.get("tps").and_then(Value::as_f64).filter(|tps| CREDIBLE.contains(tps))?,
+        cpu: text("cpu")?,
+        engine: text("engine")?,
+        date: text("date").unwrap_or_default(),
+    })
+}
+
+/// Tokens per second of a role, if it was measured on this CPU with this engine.
+pub fn measured(file: &Path, role: &str, cpu: &str, engine: &str) -> Option<f64> {
+    let record = record(&roles(file)?, role)?;
+    (record.cpu == cpu && record.engine == engine).then_some(record.tps)
 }
 
 #[cfg(test)]
@@ -49,6 +80,8 @@ mod tests {
         let cases = [
             (good.clone(), Some(31.5)),
             (good.replace("abc", "def"), None),
+            (good.replace("\"x\"", "\"y\""), None),
+            (good.replace("engine", "motor"), None),
             (good.replace("scout", "spark"), None),
             (good.replace("31.5", "0"), None),
             (good.replace("31.5", "-3"), None),
@@ -62,10 +95,10 @@ mod tests {
         ];
         for (text, tps) in cases {
             files::atomic::write(&fix, &file, text.as_bytes(), 0o600).unwrap();
-            assert_eq!(measured(&file, "scout", "abc"), tps, "{}", &text[..text.len().min(99)]);
+            assert_eq!(measured(&file, "scout", "abc", "x"), tps, "{}", &text[..text.len().min(99)]);
         }
-        assert_eq!(measured(&file.with_extension("absent"), "scout", "abc"), None);
-        assert_eq!(measured(&std::env::temp_dir(), "scout", "abc"), None);
+        assert_eq!(measured(&file.with_extension("absent"), "scout", "abc", "x"), None);
+        assert_eq!(measured(&std::env::temp_dir(), "scout", "abc", "x"), None);
         files::atomic::move_aside(&fix, &file).unwrap();
     }
 }

@@ -1,0 +1,76 @@
+#!/bin/sh
+# Measures how fast each role that is here answers on this machine, and records it for model-budget.
+#
+# usage: tune.sh [ROLE]...
+#
+# One line a run: ROLE<TAB>THREADS<TAB>TOKENS PER SECOND. llama-bench measures one thread, half and all of them where it is
+# built; else one run of llama-completion is read from its own log. The best figure is recorded with SELFHEAL_MODE=fix.
+
+case $0 in */*) sh_dir=${0%/*} ;; *) sh_dir=. ;; esac
+if [ ! -f "$sh_dir/selfheal.sh" ] || [ ! -f "$sh_dir/fallback-models" ]; then
+  printf 'tune.sh: selfheal.sh is not beside it\nhint: restore sh/: git checkout sh, or reinstall the toolkit\n' >&2
+  exit 69
+fi
+# shellcheck source=sh/selfheal.sh
+. "$sh_dir/selfheal.sh"
+# shellcheck source=sh/fallback-models
+. "$sh_dir/fallback-models"
+
+fail() {
+  printf 'tune.sh: %s\nhint: %s\n' "$2" "$3" >&2
+  exit "$1"
+}
+
+# Where the engine is: kept, built, PATH; llama-rebuild --status has said that it is healthy.
+find_engine() {
+  for engine in "${SELFHEAL_HOME:-$HOME/.selfheal}"/engine/* "${SELFHEAL_LLAMA_DIR:-$HOME/llama.cpp}/build/bin"; do
+    case ${engine##*/} in *.*) continue ;; esac
+    [ ! -x "$engine/llama-completion" ] || return 0
+  done
+  at=$(_selfheal_on_path llama-completion) && engine=${at%/*}
+}
+
+# THREADS: tokens per second of the model at `path`, or nothing.
+measure() {
+  if [ -x "$engine/llama-bench" ]; then
+    run_with_timeout 120 "$engine/llama-bench" -m "$path" -t "$1" -p 0 -n 32 -r 2 -o csv 2>/dev/null | awk -F '","|,' '
+      NR == 1 { for (i = 1; i <= NF; i++) { gsub(/"/, "", $i); if ($i == "avg_ts") at = i } }
+      NR == 2 && at { gsub(/"/, "", $at); printf "%.1f\n", $at }'
+  else
+    run_with_timeout 120 "$engine/llama-completion" -m "$path" -t "$1" -p 'Once upon a time' -n 32 -no-cnv 2>&1 >/dev/null |
+      sed -n 's/.* eval time = .* \([0-9.]*\) tokens per second.*/\1/p' | tail -n 1
+  fi
+}
+
+main() {
+  find_manifest
+  engine=''
+  { selfheal_llama_rebuild --status >/dev/null && find_engine; } || fail 4 'there is no healthy engine' 'SELFHEAL_MODE=fix llama-rebuild'
+  cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null) || cores=1
+  # shellcheck disable=SC2046 # a role has no blank
+  [ $# -gt 0 ] || set -- $(everyday)
+  code=0 done=0
+  for role; do
+    role_of "$role" || fail 64 "no role of that name: $(_selfheal_one_line "$role")" 'tune.sh scout'
+    selfheal_gguf_verify "$role" >/dev/null || continue
+    best=''
+    for threads in $(printf '%s\n' 1 $((cores / 2)) "$cores" | awk '$1 > 0' | sort -nu); do
+      (printf 'tune.sh: measuring %s on %s threads\n' "$role" "$threads" >&2) || :
+      tps=$(measure "$threads")
+      case $tps in '' | *[!0-9.]*) continue ;; esac
+      printf '%s\t%s\t%s\n' "$role" "$threads" "$tps"
+      best=$(printf '%s\n' "$tps" "$best" | sort -rn | head -n 1)
+    done
+    if [ -z "$best" ]; then
+      (printf 'tune.sh: no run of %s could be measured\n' "$role" >&2) || :
+      code=2
+      continue
+    fi
+    done=$((done + 1))
+    selfheal_do "record $best tokens per second of $role" selfheal_model_budget record "$role" "$best" >&2 || code=$?
+  done
+  [ $done -gt 0 ] || [ $code != 0 ] || fail 3 'there is no usable model' 'gguf-verify'
+  return $code
+}
+
+main "$@"
