@@ -1,0 +1,10 @@
+//! What a healthy workspace is: the signed manifest, its entries, and how they are told from damage.
+
+pub mod entry;
+mod fields;
+pub mod json;
+pub mod manifest;
+pub mod name;
+
+pub use entry::{Entry, Member, Shape};
+pub use manifest::{Header, Line, Manifest, Signature};
