@@ -1,0 +1,59 @@
+#!/bin/sh
+# install.sh - put the toolkit below PREFIX (default ~/.local); running it is the consent.
+#
+# In an unpacked release it copies; in a checkout it builds first (`make`). Every file appears by one rename, so a
+# program that is running stays whole and a second run changes nothing. It asks nothing and deletes nothing.
+#
+#   ./install.sh
+#   PREFIX=/usr/local ./install.sh
+set -u
+
+fail() {
+  printf 'install.sh: %s\n' "$1" >&2
+  [ -z "${2-}" ] || printf 'hint: %s\n' "$2" >&2
+  exit "${3-74}"
+}
+
+# Copies FROM to TO with MODE unless TO is already so.
+put() {
+  [ -f "$2" ] && cmp -s "$1" "$2" && [ "$(stat -c %a "$2")" = "$3" ] && return 0
+  mkdir -p "${2%/*}" && cp "$1" "$2.new.$$" && chmod "$3" "$2.new.$$" && mv -f "$2.new.$$" "$2" && return 0
+  rm -f "$2.new.$$"
+  fail "cannot write '$2'" "PREFIX names a directory that can be written"
+}
+
+main() {
+  case ${1-} in
+    '') ;;
+    -h | --help)
+      sed -n '2,8s/^# \{0,1\}//p' "$0"
+      exit 0
+      ;;
+    *) fail "unexpected argument '$1'" './install.sh --help' 64 ;;
+  esac
+  prefix=${PREFIX:-${HOME-}/.local}
+  case $prefix in /*) ;; *) fail "PREFIX is not an absolute path" 'PREFIX=/usr/local ./install.sh' 64 ;; esac
+  here=$(cd "$(dirname "$0")" && pwd) || fail "cannot find where install.sh stands"
+
+  stage=$here
+  if [ -f "$here/Makefile" ]; then
+    command -v make >/dev/null 2>&1 || fail 'make is missing' 'apt-get install make' 69
+    stage=$(mktemp -d) || fail 'cannot make a temporary directory'
+    trap 'rm -rf "$stage"' EXIT
+    trap 'exit 130' INT TERM
+    make -C "$here" --no-print-directory install DESTDIR="$stage" PREFIX= </dev/null >&2 || fail 'make failed' 'make'
+  elif [ ! -d "$here/bin" ] || [ ! -d "$here/share" ]; then
+    fail "neither a checkout nor an unpacked release: '$here'"
+  fi
+
+  # No name in a release has a blank in it.
+  for file in $(cd "$stage" && find bin share -type f); do
+    mode=644
+    [ ! -x "$stage/$file" ] || mode=755
+    put "$stage/$file" "$prefix/$file" $mode
+  done
+  printf 'installed in %s\n' "$prefix"
+  case :$PATH: in *:"$prefix/bin":*) ;; *) printf 'hint: put %s/bin in PATH\n' "$prefix" ;; esac
+}
+
+main "$@"
