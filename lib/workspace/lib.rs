@@ -4,7 +4,9 @@ pub mod entry;
 mod fields;
 pub mod json;
 pub mod manifest;
+pub mod merkle;
 pub mod name;
+pub mod walk;
 
 pub use entry::{Entry, Member, Shape};
 pub use manifest::{Header, Line, Manifest, Signature};
