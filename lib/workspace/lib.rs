@@ -6,6 +6,7 @@ pub mod json;
 pub mod manifest;
 pub mod merkle;
 pub mod name;
+pub mod order;
 pub mod walk;
 
 pub use entry::{Entry, Member, Shape};
