@@ -1,5 +1,8 @@
 //! What a healthy workspace is: the signed manifest, its entries, and how they are told from damage.
 
+pub mod cache;
+pub mod capture;
+pub mod content;
 pub mod entry;
 mod fields;
 pub mod json;
@@ -7,6 +10,8 @@ pub mod manifest;
 pub mod merkle;
 pub mod name;
 pub mod order;
+pub mod tree;
+pub mod verify;
 pub mod walk;
 
 pub use entry::{Entry, Member, Shape};

@@ -66,7 +66,9 @@ fn find_cycles(needs: &[Vec<usize>], open: &[usize], result: &mut Order) {
         }
         if let Some(from) = path.iter().position(|n| *n == at).filter(|_| seen[at] == start + 1) {
             let cycle = path.split_off(from);
-            cycle.iter().for_each(|n| in_cycle[*n] = true);
+            for n in &cycle {
+                in_cycle[*n] = true;
+            }
             result.cycles.push(cycle);
         }
     }
