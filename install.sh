@@ -31,7 +31,8 @@ main() {
       ;;
     *) fail "unexpected argument '$1'" './install.sh --help' 64 ;;
   esac
-  prefix=${PREFIX:-${HOME-}/.local}
+  [ -n "${PREFIX-}${HOME-}" ] || fail 'neither PREFIX nor HOME is set' 'PREFIX=/usr/local ./install.sh' 64
+  prefix=${PREFIX:-$HOME/.local}
   case $prefix in /*) ;; *) fail "PREFIX is not an absolute path" 'PREFIX=/usr/local ./install.sh' 64 ;; esac
   here=$(cd "$(dirname "$0")" && pwd) || fail "cannot find where install.sh stands"
 
