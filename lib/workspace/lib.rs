@@ -10,6 +10,8 @@ pub mod manifest;
 pub mod merkle;
 pub mod name;
 pub mod order;
+pub mod place;
+pub mod read;
 pub mod tree;
 pub mod verify;
 pub mod walk;
