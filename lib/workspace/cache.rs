@@ -20,6 +20,7 @@ const HEAD: &[u8] = b"swr verify cache 1";
 #[derive(Debug, Default)]
 pub struct Cache {
     records: HashMap<String, Record>,
+    host: Option<Sha>,
     changed: bool,
 }
 
@@ -38,7 +39,20 @@ impl Cache {
         if lines.next().map(Vec::as_slice) != Some(HEAD) {
             return Self::default();
         }
-        Self { records: lines.filter_map(|l| parse(l)).collect(), changed: false }
+        let host =
+            lines.next().and_then(|l| l.strip_prefix(b"host ")).and_then(|l| std::str::from_utf8(l).ok());
+        let host = host.and_then(Sha::from_hex);
+        Self { records: lines.filter_map(|l| parse(l)).collect(), host, changed: false }
+    }
+
+    /// The machine that wrote this cache.
+    pub fn host(&self) -> Option<Sha> {
+        self.host
+    }
+
+    /// Names the machine that writes it.
+    pub fn set_host(&mut self, host: Sha) {
+        self.changed |= self.host.replace(host) != Some(host);
     }
 
     /// The hash recorded for this fingerprint, if it is younger than an hour and not from the future.
@@ -73,7 +87,9 @@ impl Cache {
             .collect();
         lines.sort_unstable();
         let mut bytes = HEAD.to_vec();
-        bytes.push(b'\n');
+        bytes.extend_from_slice(
+            format!("\nhost {}\n", self.host.map_or_else(String::new, |h| h.hex())).as_bytes(),
+        );
         bytes.extend(lines.iter().flat_map(|l| l.bytes()));
         files::atomic::write(fix, path, &bytes, 0o600)
     }

@@ -15,6 +15,7 @@ pub mod read;
 pub mod tree;
 pub mod verify;
 pub mod walk;
+pub mod wipe;
 
 pub use entry::{Entry, Member, Shape};
 pub use manifest::{Header, Line, Manifest, Signature};

@@ -1,0 +1,1 @@
+//! `swr-verify` as a process.
