@@ -33,9 +33,11 @@ pub(crate) fn all<'a>(
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(entries.len()));
     let work = || {
-        while let Some(entry) = entries.get(next.fetch_add(1, Ordering::Relaxed)) {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(entry) = entries.get(at) else { break };
             let found = places.of(entry).map(|(root, path)| verify::entry(root, entry, path, &depth));
-            done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((*entry, found));
+            done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((at, *entry, found));
         }
     };
     std::thread::scope(|scope| {
@@ -45,11 +47,9 @@ pub(crate) fn all<'a>(
         }
         work();
     });
-    let done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut looked = done.into_iter().map(|(e, f)| f.map(|f| (e, f))).collect::<Result<Vec<_>, _>>()?;
-    let position = |entry: &Entry| entries.iter().position(|e| std::ptr::eq(*e, entry));
-    looked.sort_by_cached_key(|(entry, _)| position(entry));
-    Ok(looked)
+    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    done.sort_unstable_by_key(|(at, ..)| *at);
+    done.into_iter().map(|(_, entry, found)| found.map(|f| (entry, f))).collect()
 }
 
 /// Puts what was hashed into the cache and drops entries that the manifest no longer has.

@@ -29,6 +29,8 @@ pub struct SigningKey(Zeroizing<[u8; SECRET]>);
 pub enum Refusal {
     /// It has no signature line at all.
     Unsigned,
+    /// This box has no key to check with.
+    NoKey,
     /// It is signed, but not by this box's key.
     OtherKey,
     /// A line names this box's key and does not fit the bytes.
@@ -40,6 +42,7 @@ impl Refusal {
     pub fn words(self) -> &'static str {
         match self {
             Self::Unsigned => "the manifest is not signed",
+            Self::NoKey => "this box has no signing key to check it with",
             Self::OtherKey => "the manifest is signed by another box's key",
             Self::Altered => "the manifest was altered after it was signed",
         }
