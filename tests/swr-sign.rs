@@ -1,0 +1,1 @@
+//! `swr-sign` as a process.
