@@ -4,6 +4,7 @@ pub mod cache;
 pub mod capture;
 pub mod content;
 pub mod entry;
+pub mod escrow;
 mod fields;
 pub mod json;
 pub mod manifest;
