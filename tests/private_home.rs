@@ -1,5 +1,7 @@
 //! A throwaway home, and real programs run in it with nothing of the caller's environment and a bound.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(unreachable_pub, reason = "a module of many test programs, exported by none")]
+#![allow(clippy::unnecessary_debug_formatting, reason = "a census must tell names apart that look alike")]
 #![allow(clippy::disallowed_methods, reason = "tests start programs and lay out files themselves")]
 
 use std::ffi::OsStr;
@@ -89,7 +91,12 @@ impl Home {
             for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
                 let meta = entry.path().symlink_metadata().unwrap();
                 let mode = meta.permissions().mode();
-                out.push(format!("{:?} {} {mode:o} {:?}", entry.path(), meta.len(), meta.modified().unwrap()));
+                out.push(format!(
+                    "{:?} {} {mode:o} {:?}",
+                    entry.path(),
+                    meta.len(),
+                    meta.modified().unwrap()
+                ));
                 if meta.is_dir() {
                     walk(&entry.path(), out);
                 }
@@ -119,7 +126,8 @@ pub fn run_with(command: &mut Command, input: &[u8], bound: Duration) -> Output 
         command.stdin(Stdio::piped());
     }
     let start = Instant::now();
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let feed = child.stdin.take().map(|mut pipe| {
         let input = input.to_vec();
         std::thread::spawn(move || drop(pipe.write_all(&input)))

@@ -6,6 +6,7 @@
 //! killed and reaped. Out of reach, and so a limit: a process in uninterruptible sleep, one that became another
 //! user, and work handed to a daemon that was there before.
 
+mod exec;
 mod pump;
 mod quiet;
 mod run;
@@ -118,6 +119,8 @@ pub struct Outcome {
     /// The command's status as a shell has it (128 + N after signal N); `None` when it did not start or could
     /// not be killed.
     pub status: Option<u8>,
+    /// The signal the command died of, whoever sent it.
+    pub died_of: Option<i32>,
     /// Time from start to end on the monotonic clock.
     pub wall: Duration,
     /// CPU time in user mode of everything reaped.

@@ -14,11 +14,14 @@ use crate::{Outcome, Sink, Stdin, Terminal, spawn, watch};
 /// Told of each signal that is sent to the command.
 pub(crate) type Told = Box<dyn FnMut(i32)>;
 
+/// A variable and its new value, or none.
+pub(crate) type Change = (OsString, Option<OsString>);
+
 /// What to run and under which bounds.
 pub struct Run {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
-    pub(crate) env: Vec<(OsString, Option<OsString>)>,
+    pub(crate) env: Vec<Change>,
     pub(crate) dir: Option<PathBuf>,
     pub(crate) stdin: Stdin,
     pub(crate) stdout: Sink,

@@ -62,6 +62,7 @@ pub(crate) fn not_started(began: Instant, why: NotStarted) -> Outcome {
     Outcome {
         cause: Cause::NotStarted(why),
         status: None,
+        died_of: None,
         wall: began.elapsed(),
         user: Duration::ZERO,
         sys: Duration::ZERO,
@@ -117,6 +118,7 @@ impl<'a> Watch<'a> {
         let mut outcome = Outcome {
             cause,
             status: self.ended.map(shell_status),
+            died_of: self.ended.filter(|s| libc::WIFSIGNALED(*s)).map(|s| libc::WTERMSIG(s)),
             user: self.user,
             sys: self.sys,
             peak_rss: self.peak_rss,

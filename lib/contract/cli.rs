@@ -82,26 +82,70 @@ pub fn unknown(arg: Arg<'_>) -> Stop {
     .into()
 }
 
+/// About 100 years: as long as any bound is of use, and short enough for every clock.
+const LONGEST: Duration = Duration::from_secs(3_153_600_000);
+
 /// A duration as GNU reads it: a non-negative decimal with an optional suffix s, m, h or d.
-/// Anything longer than about 100 years is as long as that; `None` when it is not a duration.
+///
+/// Rounded up to the next nanosecond, so that only zero is zero, which may mean no bound; longer than about
+/// 100 years is as long as that. `None` when it is not a duration. (In integers: floating point would be a
+/// third of a small tool.)
 pub fn duration(text: &OsStr) -> Option<Duration> {
-    const LONGEST: f64 = 3_153_600_000.0;
     let text = text.to_str()?;
     let (number, unit) = match text.as_bytes().last()? {
-        b's' => (&text[..text.len() - 1], 1.0),
-        b'm' => (&text[..text.len() - 1], 60.0),
-        b'h' => (&text[..text.len() - 1], 3600.0),
-        b'd' => (&text[..text.len() - 1], 86400.0),
-        _ => (text, 1.0),
+        b's' => (&text[..text.len() - 1], 1),
+        b'm' => (&text[..text.len() - 1], 60),
+        b'h' => (&text[..text.len() - 1], 3600),
+        b'd' => (&text[..text.len() - 1], 86400),
+        _ => (text, 1),
     };
-    if number.starts_with(|c: char| !(c.is_ascii_digit() || c == '.' || c == '+')) {
-        return number.eq_ignore_ascii_case("infinity").then(|| Duration::from_secs_f64(LONGEST));
+    let number = number.strip_prefix('+').unwrap_or(number);
+    if ["inf", "infinity"].iter().any(|word| number.eq_ignore_ascii_case(word)) {
+        return Some(LONGEST);
     }
-    let seconds: f64 = number.parse().ok()?;
-    if seconds.is_nan() || seconds < 0.0 {
+    let (digits, exponent) = match number.split_once(['e', 'E']) {
+        None => (number, 0),
+        Some((digits, exponent)) => (digits, power(exponent)?),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.len() + fraction.len() == 0 {
         return None;
     }
-    Some(Duration::from_secs_f64((seconds * unit).min(LONGEST)))
+    let mut value: u128 = 0;
+    let mut scale = exponent + 9;
+    for (i, digit) in whole.bytes().chain(fraction.bytes()).enumerate() {
+        let digit = char::from(digit).to_digit(10)?;
+        // Digits beyond the 25th count as zeros: they cannot reach a nanosecond of a century.
+        if value < 10_u128.pow(25) {
+            value = value * 10 + u128::from(digit);
+            scale -= i32::from(i >= whole.len());
+        } else {
+            scale += i32::from(i < whole.len());
+        }
+    }
+    let value = value * unit;
+    let power = 10_u128.checked_pow(scale.unsigned_abs());
+    let nanos = match power {
+        _ if value == 0 => 0,
+        Some(power) if scale < 0 => value.div_ceil(power),
+        Some(power) => value.saturating_mul(power),
+        None if scale < 0 => 1,
+        None => u128::MAX,
+    };
+    Some(u64::try_from(nanos).map_or(LONGEST, Duration::from_nanos).min(LONGEST))
+}
+
+/// A decimal exponent with an optional sign; beyond a million it makes no difference.
+fn power(text: &str) -> Option<i32> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'-' => (-1, &text[1..]),
+        b'+' => (1, &text[1..]),
+        _ => (1, text),
+    };
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    Some(sign * digits.parse().unwrap_or(1_000_000).min(1_000_000))
 }
 
 /// A count of bytes: decimal digits with an optional suffix K, M or G (powers of 1024).
@@ -132,10 +176,19 @@ mod tests {
         assert_eq!(read("1d"), Some(86400.0));
         assert_eq!(read(".25s"), Some(0.25));
         assert_eq!(read("1e2"), Some(100.0));
-        for wrong in ["", "s", "-1", "1x", "1 s", "nan", "--", "1mm"] {
+        assert_eq!(read("1.e1"), Some(10.0));
+        assert_eq!(read("+00000000000000000000000000000000000000000002.50"), Some(2.5));
+        for wrong in
+            ["", "s", "-1", "1x", "1 s", "nan", "--", "1mm", ".", "1e", "1e+", "1.2.3", "++1", "1e1.5"]
+        {
             assert_eq!(read(wrong), None, "{wrong:?}");
         }
         assert!(read("99999999999999999999").is_some());
+        assert_eq!(read("inf"), read("1e400d"));
+        assert_eq!(read("0.0e9"), Some(0.0));
+        for tiny in ["1e-400", "0.0000000000001", "1e-10d"] {
+            assert!(read(tiny) > Some(0.0), "{tiny}: never no bound");
+        }
     }
 
     #[test]

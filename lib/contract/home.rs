@@ -75,6 +75,16 @@ pub fn path_dirs() -> Vec<PathBuf> {
     set("PATH").map(|p| env::split_paths(&p).filter(|d| d.is_absolute()).collect()).unwrap_or_default()
 }
 
+/// `PATH` as it stands, for a command that is handed on and finds its programs as execvp would.
+pub fn path() -> Option<OsString> {
+    env::var_os("PATH")
+}
+
+/// The whole environment, for a command that is handed on with some of it changed.
+pub fn environment() -> Vec<(OsString, OsString)> {
+    env::vars_os().collect()
+}
+
 /// The names of environment variables that begin with `prefix`.
 pub fn names_with_prefix(prefix: &str) -> Vec<OsString> {
     env::vars_os().map(|(name, _)| name).filter(|n| n.as_bytes().starts_with(prefix.as_bytes())).collect()

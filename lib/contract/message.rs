@@ -60,7 +60,21 @@ impl Error {
 
 impl From<lexopt::Error> for Error {
     fn from(cause: lexopt::Error) -> Self {
-        Self::usage(cause.to_string())
+        // Not its Display, which links the debug printing of foreign types into every tool.
+        use lexopt::Error as E;
+        Self::usage(match cause {
+            E::MissingValue { option: Some(option) } => format!("missing argument for option '{option}'"),
+            E::MissingValue { option: None } => "missing argument".to_owned(),
+            E::UnexpectedOption(option) => format!("unknown option '{option}'"),
+            E::UnexpectedArgument(value) | E::NonUnicodeValue(value) => {
+                format!("unexpected argument {}", quoted(&value))
+            }
+            E::UnexpectedValue { option, value } => {
+                format!("option '{option}' takes no argument, and has {}", quoted(&value))
+            }
+            E::ParsingFailed { value, .. } => format!("cannot understand '{value}'"),
+            E::Custom(_) => "cannot understand the command line".to_owned(),
+        })
     }
 }
 
@@ -95,6 +109,12 @@ pub fn note(tool: &str, text: &str) {
     use io::Write as _;
     let line = format!("{tool}: {}\n", one_line(text));
     let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Writes the next command to try to standard error as `hint: text`.
+pub fn hint(text: &str) {
+    use io::Write as _;
+    let _ = io::stderr().write_all(format!("hint: {}\n", one_line(text)).as_bytes());
 }
 
 #[cfg(test)]

@@ -127,15 +127,20 @@ impl Verdict {
 
     /// The same four fields as a JSON object on one line; bytes that are no UTF-8 become U+FFFD.
     pub fn json(&self) -> Vec<u8> {
-        let mut line = serde_json::json!({
-            "state": self.state.word(),
-            "kind": self.kind.word(),
-            "subject": String::from_utf8_lossy(&self.subject),
-            "detail": self.detail,
-        })
-        .to_string()
-        .into_bytes();
-        line.push(b'\n');
+        // Text by text: a `serde_json::Value` would link the printing of floats, 14 kB, into every tool.
+        let subject = String::from_utf8_lossy(&self.subject);
+        let fields = [
+            ("{\"state\":", self.state.word()),
+            (",\"kind\":", self.kind.word()),
+            (",\"subject\":", &subject),
+            (",\"detail\":", &self.detail),
+        ];
+        let mut line = Vec::with_capacity(64 + self.detail.len());
+        for (name, value) in fields {
+            line.extend_from_slice(name.as_bytes());
+            line.extend_from_slice(serde_json::to_string(value).unwrap_or_default().as_bytes());
+        }
+        line.extend_from_slice(b"}\n");
         line
     }
 
@@ -248,6 +253,19 @@ mod tests {
         {
             assert_eq!(Verdict::parse(line.as_bytes()), None, "{line:?}");
         }
+    }
+
+    #[test]
+    fn json_of_hostile_bytes_is_one_object_on_one_line() {
+        let verdict = Verdict::new(State::Short, Kind::Model, b"a\"\nb\xff".to_vec(), "1 byte \\ short");
+        let line = verdict.json();
+        assert_eq!(line.split(|b| *b == b'\n').count(), 2);
+        let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!(value["state"], "short");
+        assert_eq!(value["kind"], "model");
+        assert_eq!(value["subject"], "a\"\nb\u{fffd}");
+        assert_eq!(value["detail"], "1 byte \\ short");
+        assert_eq!(value.as_object().unwrap().len(), 4);
     }
 
     #[test]

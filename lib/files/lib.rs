@@ -2,6 +2,7 @@
 
 pub mod atomic;
 pub mod beneath;
+pub mod bounded;
 pub mod digest;
 pub mod lock;
 pub mod memory;

@@ -1,0 +1,118 @@
+#!/bin/sh
+# Sourcing sh/selfheal.sh leaves the caller's shell as it was, whatever state that was in, and its functions return.
+# shellcheck source=tests/harness.sh
+. "${0%/*}/harness.sh"
+
+# The library lies below a directory with a blank in its name, is named by a relative path, and finds out/ by where it lies.
+mkdir -p "$box/a b/tree/sh" "$box/a b/tree/out" "$box/a b/cwd"
+cp "$root/sh/selfheal.sh" "$root/sh/preflight" "$box/a b/tree/sh/"
+cp "$SELFHEAL_BIN_DIR/sh-timeout" "$box/a b/tree/out/"
+unset SELFHEAL_BIN_DIR
+
+# SETUP SOURCE AFTER: a shell whose user did SETUP, sources, and then does AFTER, whose output is printed.
+user_shell() {
+  cat >"$box/caller.sh" <<END
+state() {
+  case \$- in *e*) printf 'errexit\n' ;; esac
+  set +o
+  trap
+  umask
+  printf 'IFS <%s>\n' "\${IFS-unset}"
+  pwd
+  alias
+  printf '%s arguments\n' "\$#"
+  printf '<%s>\n' "\$@"
+  printf 'mine <%s> <%s> <%s> <%s> <%s>\n' "\${name-}" "\${at-}" "\${left-}" "\${rest-}" "\${self-}"
+  # zsh keeps \$? in status and PATH in path.
+  [ -n "\${ZSH_VERSION-}" ] || printf 'mine <%s> <%s>\n' "\${status-}" "\${path-}"
+}
+HERE=\$HOME
+$1
+# Names that are set, but for those that shells set by themselves and the two that may change.
+variables() {
+  set | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | sort -u |
+    grep -v -e '^_selfheal_dir$' -e '^_\$' -e '^BASH_' -e '^PIPESTATUS$' -e '^pipestatus$' -e '^OPT' -e '^LINENO$' -e '^KSH_MATCH$'
+}
+state "\$@" >|"\$HERE/before"
+variables >|"\$HERE/before.names"
+{
+$2
+} >|"\$HERE/said" 2>&1
+state "\$@" >|"\$HERE/after"
+variables >|"\$HERE/after.names"
+$3
+END
+  (cd "$box/a b/cwd" && under "$box/caller.sh" one 'two  words' '' 2>"$box/stderr")
+}
+thrice='. ../tree/sh/selfheal.sh; . ../tree/sh/selfheal.sh; . ../tree/sh/selfheal.sh'
+
+while read -r setup; do
+  case $setup in *EXIT*) bye=bye ;; *) bye= ;; esac
+  is "[$setup] shell lives on" "$(user_shell "$setup" "$thrice" 'printf alive')" "alive$bye"
+  is "[$setup] nothing printed" "$(cat "$box/said" "$box/stderr")" ''
+  is "[$setup] state" "$(cat "$box/after")" "$(cat "$box/before")"
+  is "[$setup] variables" "$(diff "$box/before.names" "$box/after.names")" ''
+done <<'SETUPS'
+name=n at=a left=l rest=r self=s
+[ -n "${ZSH_VERSION-}" ] || { path=mine; status=mine; }
+set -eu
+set -u
+set -e
+set -f
+set -C
+IFS=:
+IFS=
+unset IFS
+umask 077
+trap "printf bye" EXIT
+trap "" INT; trap : TERM
+shift 2
+set -- -e -- "*"
+alias readlink=false tr=false cat=false command=command
+cd() { return 1; }; readlink() { return 1; }
+set -eu; unset HOME
+HOME=; export HOME
+HOME=relative
+cd "$HOME"; cd "$OLDPWD"
+SETUPS
+
+# The check itself can fail: a library with effects is found out.
+for effect in 'set +f; set -f' 'trap : HUP' 'umask 027' 'IFS=,' 'cd /' 'alias ll=ls' 'leak=1'; do
+  user_shell : "$effect" ''
+  like "a source that does '$effect' is found out" \
+    "$(diff -a "$box/before" "$box/after")$(diff "$box/before.names" "$box/after.names")" '*?*'
+done
+
+# shellcheck disable=SC2016 # the caller expands these
+{
+  is 'the shim directory is on PATH once' "$(user_shell 'set -eu' "$thrice" 'printf "%s" "$PATH"')" "$box/.shim:$PATH"
+  is 'a PATH that has it is left alone' "$(user_shell 'PATH=$PATH:$HOME/.shim' "$thrice" 'printf "%s" "$PATH"')" "$PATH:$box/.shim"
+  is 'no PATH, nothing prepended' "$(user_shell 'old=$PATH; PATH=' '. ../tree/sh/selfheal.sh' 'echo "<$PATH>"; PATH=$old')" '<>'
+
+  found="$box/a b/tree/sh/../out/sh-timeout"
+  is 'it knows where it lies' "$(user_shell : "$thrice" 'selfheal_find sh-timeout')" "${found#"$box/a b/cwd/"}"
+  is 'also when a function sources it' \
+    "$(user_shell 'load() { . ../tree/sh/selfheal.sh; }' load 'selfheal_find sh-timeout')" "$found"
+  is 'also in a subshell' "$(user_shell : : '(. ../tree/sh/selfheal.sh; selfheal_find sh-timeout)')" "$found"
+  is 'also by its absolute path' "$(user_shell : '. "$HOME/a b/tree/sh/selfheal.sh"' 'cd /; selfheal_find sh-timeout')" "$found"
+
+  # A function that fails returns its number: the shell goes on without errexit, and a handler sees it with errexit.
+  for setup in : 'set -u' 'set -eu' 'set -f; IFS=:' 'trap "printf bye" EXIT'; do
+    case $setup in *EXIT*) bye=bye ;; *) bye= ;; esac
+    is "[$setup] functions return" "$(user_shell "$setup" "$thrice" '
+      selfheal_do && : || printf "%s " $?
+      selfheal_do "x" false && : || printf "%s " $?
+      SELFHEAL_MODE=maybe
+      selfheal_do "x" true && : || printf "%s " $?
+      run_with_timeout && : || printf "%s " $?
+      selfheal_find nothing-of-that-name && : || printf "%s " $?
+      selfheal_preflight --no-such && : || printf "%s " $?
+      selfheal_gguf_verify && : || printf "%s " $?
+      printf alive')" "64 5 64 64 69 64 69 alive$bye"
+  done
+  is 'a failing function alone on its line ends nothing' \
+    "$(user_shell : "$thrice" 'selfheal_do x false; run_with_timeout; selfheal_find nothing-of-that-name; printf alive')" alive
+  is 'errexit is still on after a call' "$(user_shell 'set -e' "$thrice" 'selfheal_find sh-timeout >/dev/null; false; printf on')" ''
+}
+
+finish

@@ -1,0 +1,1 @@
+//! `swr-restore` as a process.
