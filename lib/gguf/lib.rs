@@ -16,10 +16,12 @@ mod source;
 mod split;
 mod tensors;
 pub mod types;
+mod values;
 mod verify;
 
 pub use flaw::Flaw;
 pub use header::{Structure, examine};
 pub use source::Source;
 pub use split::Split;
+pub use values::{Values, values};
 pub use verify::{Finding, Pin, verify};
