@@ -1,0 +1,1 @@
+//! `swr-add` as a process.
