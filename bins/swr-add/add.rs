@@ -53,8 +53,8 @@ fn capture_entry(manifest: &Manifest, options: &Options, id: String, path: Vec<u
     };
     let kind = options.kind.or(old.as_ref().map(|e| kind_of(&e.shape))).unwrap_or(As::Fitting);
     let mut shape = capture::shape(root, below, kind, &tree).map_err(|why| Error::new(exit::IO, why))?;
-    let is_tree = matches!(shape, Shape::Tree { .. });
-    if !is_tree && !(options.sentinels.is_empty() && options.count.is_empty() && !options.hash) {
+    let for_trees = options.hash || !options.sentinels.is_empty() || !options.count.is_empty();
+    if for_trees && !matches!(shape, Shape::Tree { .. }) {
         return Err(Error::usage("--sentinel, --count-name and --hash are for a directory"));
     }
     if let (Shape::File { escrow, sha256, .. }, Some(Shape::File { escrow: text, sha256: before, .. })) =
