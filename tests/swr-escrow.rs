@@ -1,0 +1,1 @@
+//! `swr-escrow` as a process.

@@ -1,0 +1,1 @@
+//! `swr-why` as a process.
