@@ -271,6 +271,13 @@ fn measured_speed_of_this_cpu_scales_the_budget() {
 }
 
 #[test]
+fn a_long_prompt_gets_the_time_it_takes_to_read() {
+    let fake = Fake::new("answer x");
+    let output = fake.ask(&[&"x".repeat(2048 + 3200), "scout", "400"]);
+    assert!(output.err().contains("at most 6 s"), "{}", output.err());
+}
+
+#[test]
 fn a_signal_ends_the_engine_too() {
     let fake = Fake::new("sleep 987654 & sleep 987655");
     fake.manifest(15.0);

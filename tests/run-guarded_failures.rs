@@ -286,6 +286,16 @@ fn an_engine_of_llama_simple_alone_answers_what_stands_on_the_command_line() {
 }
 
 #[test]
+fn an_engine_without_an_option_for_a_file_gets_only_what_stands_on_the_command_line() {
+    let fake = Fake::new("answer x");
+    fake.home.file("fake/help", HELP.replace("-f, ", "-p, "));
+    assert_eq!(fake.ask(&["Where?", "scout", "8"]).code, 0);
+    let output = run_with(&mut fake.command(&["-", "scout", "8"]), b"Secret?", Duration::from_secs(60));
+    assert_eq!(output.code, 4, "{}", output.err());
+    assert_eq!(fake.calls().len(), 1);
+}
+
+#[test]
 fn a_prompt_that_needs_more_context_gets_it_where_the_model_has_it() {
     let fake = Fake::new(
         "[ $(calls) -gt 1 ] && answer x && exit\necho 'E x: prompt is too long (700 tokens, max 508)' >&2; exit 1",

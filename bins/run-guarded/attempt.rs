@@ -23,6 +23,10 @@ const LOG: usize = 64 << 10;
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// What the engine says when an allocation failed, before it ends or aborts.
+const STARVED: [&str; 4] =
+    ["bad_alloc", "failed to allocate", "Cannot allocate memory", "GGML_ASSERT(ctx->mem_buffer != NULL)"];
+
 const SIGILL: i32 = 4;
 const SIGKILL: i32 = 9;
 
@@ -127,7 +131,7 @@ fn why(outcome: &Outcome, limit: Duration, out_of_memory: impl Fn() -> bool) -> 
         too_long
     } else if says("try using --jinja") {
         Failure::UnknownTemplate
-    } else if says("bad_alloc") || says("failed to allocate") || says("Cannot allocate memory") {
+    } else if STARVED.iter().any(|words| says(words)) {
         Failure::OutOfMemory(outcome.peak_rss)
     } else {
         match status {

@@ -70,7 +70,6 @@ impl<'a> Chain<'a> {
 
     /// Asks the first candidate that is proven; after a failed run only the scout is left.
     pub(crate) fn answer(mut self) -> Result<Answer<'a>, Error> {
-        let mut causes = Vec::new();
         for model in self.candidates.clone() {
             if self.runs > 0 && model.role != routing::SCOUT {
                 continue;
@@ -78,9 +77,8 @@ impl<'a> Chain<'a> {
             let ready = match model::prove(model)? {
                 Ok(ready) => ready,
                 Err(finding) => {
-                    let cause = format!("{}: {} - {}", model.role, finding.state.word(), finding.detail);
-                    note(self.tool, &format!("model not usable: {cause}"));
-                    causes.push(cause);
+                    let (role, state) = (&model.role, finding.state.word());
+                    note(self.tool, &format!("model not usable: {role}: {state} - {}", finding.detail));
                     continue;
                 }
             };
@@ -94,8 +92,10 @@ impl<'a> Chain<'a> {
                 .hint("the causes stand above; gguf-verify --deep proves the model, llama-rebuild --status the engine"));
         }
         let roles: Vec<_> = self.candidates.iter().map(|m| m.role.as_str()).collect();
-        let first = causes.first().map_or("none is in the manifest", String::as_str);
-        let error = Error::new(guard::MODEL, format!("no usable model: {first}"));
+        if roles.is_empty() {
+            return Err(Error::new(guard::MODEL, "no usable model: the manifest has no light role"));
+        }
+        let error = Error::new(guard::MODEL, format!("no usable model: {}", roles.join(", ")));
         Err(error.hint(format!("gguf-verify {}", roles.join(" "))))
     }
 
@@ -179,7 +179,7 @@ impl<'a> Chain<'a> {
 
     fn budget(&self, model: &Model) -> Duration {
         let measured = tps::path().ok().and_then(|path| tps::measured(&path, &model.role, &self.cpu));
-        budget::of(model, self.question.tokens, measured)
+        budget::of(model, self.question.tokens, self.question.prompt.text.len(), measured)
     }
 
     fn announce(&self, ready: &Ready<'_>, step: &Step, limit: Duration) {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use child::Run;
-use contract::{Error, home};
+use contract::Error;
 
 use crate::model::Ready;
 use crate::programs::Full;
@@ -83,15 +83,9 @@ pub(crate) struct Line {
 
 impl Line {
     fn new(program: &Path) -> Self {
-        let mut run = Run::new(program).quiet_env();
-        // Each of these would change the answer, the log or the place of files, a bad one is fatal.
-        for prefix in ["LLAMA_", "GGML_", "HF_", "GOMP_"] {
-            for name in home::names_with_prefix(prefix) {
-                run = run.env_remove(name);
-            }
-        }
         // Threads that wait spin by default: on a shared core that costs up to nine tenths of the speed.
-        run = run.env("OMP_WAIT_POLICY", "passive").env("GGML_NO_BACKTRACE", "1");
+        let run = engine::unswayed(program).quiet_env();
+        let run = run.env("OMP_WAIT_POLICY", "passive").env("GGML_NO_BACKTRACE", "1");
         Self { run, files: Vec::new() }
     }
 

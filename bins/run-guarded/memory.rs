@@ -5,19 +5,27 @@ use std::fs;
 /// How many processes the kernel has killed so far, as far as this process may know: of its cgroup (version 2 and
 /// 1) and of the machine. Two readings that differ are the evidence.
 pub(crate) fn kills() -> u64 {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let own = read("/proc/self/cgroup");
     let mut count = counter(&read("/proc/vmstat"));
-    for line in own.lines() {
+    for line in read("/proc/self/cgroup").lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
         if controllers.is_empty() {
-            count += counter(&read(&format!("/sys/fs/cgroup{path}/memory.events")));
+            count += group("/sys/fs/cgroup", path, "memory.events");
         } else if controllers.split(',').any(|c| c == "memory") {
-            count += counter(&read(&format!("/sys/fs/cgroup/memory{path}/memory.oom_control")));
+            count += group("/sys/fs/cgroup/memory", path, "memory.oom_control");
         }
     }
     count
+}
+
+/// The counter of one group; in a container the path is the host's and the mount itself is the group.
+fn group(mount: &str, path: &str, file: &str) -> u64 {
+    let own = read(&format!("{mount}{path}/{file}"));
+    counter(&if own.is_empty() { read(&format!("{mount}/{file}")) } else { own })
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
 }
 
 /// The value behind the word `oom_kill`.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use child::{Run, Sink};
+use child::Sink;
 use contract::exit::guard;
 use contract::message::quoted;
 use contract::{Error, State};
@@ -95,7 +95,7 @@ fn broken(message: String, health: &Health) -> Error {
 
 /// What `--help` prints; nothing when it cannot be had.
 fn help(program: &Path) -> String {
-    let outcome = Run::new(program)
+    let outcome = engine::unswayed(program)
         .arg("--help")
         .stdout(Sink::Head(HELP))
         .stderr(Sink::Null)

@@ -90,9 +90,11 @@ fn parse(args: &mut Args) -> Result<Line, Stop> {
     let terminal = match (foreground, stdin) {
         (true, _) => Terminal::Foreground,
         (false, true) => Terminal::Group,
-        (false, false) => Terminal::Session,
+        (false, false) => Terminal::Detached,
     };
     let mut run = Run::new(&program).args(rest).limit(limit).leave(leave).terminal(terminal);
+    // At the terminal the command may have a use for Ctrl-C.
+    run = run.patient(foreground && grace.is_none());
     run = run.stdin(if stdin { Stdin::Inherit } else { Stdin::Null });
     if let Some(grace) = grace {
         run = run.grace(grace);

@@ -1,4 +1,4 @@
-//! The new process: descriptors, session, signals, exec. It shares our memory until then, as vfork has it, so
+//! The new process: descriptors, terminal, signals, exec. It shares our memory until then, as vfork has it, so
 //! that a start costs no copy of us and an error comes back in a plain field.
 #![allow(unsafe_code, reason = "what happens between clone and exec has no safe form")]
 
@@ -6,7 +6,6 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::Path;
 
 use contract::home;
 
@@ -19,8 +18,9 @@ unsafe extern "C" {
     static environ: *const *const libc::c_char;
 }
 
-/// Enough for the few frames between clone and exec, also without optimisation.
-const STACK: usize = 64 << 10;
+/// Bytes, enough for the few frames between clone and exec, also without optimisation. From the heap: as a local
+/// each of its pages would be probed.
+const STACK: usize = 32 << 10;
 
 /// Where execvp looks when `PATH` is not set: musl's choice.
 const DEFAULT_PATH: &str = "/usr/local/bin:/bin:/usr/bin";
@@ -37,17 +37,17 @@ pub(crate) enum End {
 
 /// Everything a new process needs, made before it exists.
 pub(crate) struct Image {
-    /// The paths to try, in the order of `PATH`.
-    candidates: Vec<CString>,
+    /// The paths to try, in the order of `PATH`, each with its NUL.
+    candidates: Vec<u8>,
+    /// `sh`, the program, its arguments: from the second on what the program gets; from the first on, with the
+    /// path in place of the program, what the shell gets for a script without `#!`.
     args: Strings,
-    /// For a script without `#!`: the shell, a place for the script, the arguments.
-    shell: Strings,
     /// `None`: ours, as it is.
     env: Option<Strings>,
     dir: Option<CString>,
     ends: [End; 3],
     keep: Vec<RawFd>,
-    own_session: bool,
+    detached: bool,
     inherited: Inherited,
     parent: libc::pid_t,
     /// Why there is no command, set by the new process; 0 when there is one.
@@ -74,19 +74,16 @@ fn c_string(text: impl Into<OsString>) -> io::Result<CString> {
 impl Image {
     /// Makes it all; an argument or variable with a NUL byte is an error.
     pub(crate) fn new(run: &Run, ends: [End; 3], inherited: &Inherited) -> io::Result<Self> {
-        let args = |first: [&OsStr; 2]| -> io::Result<Vec<CString>> {
-            let first = first.into_iter().filter(|a| !a.is_empty()).map(OsStr::to_owned);
-            first.chain(run.args.iter().cloned()).map(c_string).collect()
-        };
+        let words =
+            [OsStr::new("sh"), &run.program].into_iter().chain(run.args.iter().map(OsString::as_os_str));
         Ok(Self {
             candidates: candidates(&run.program, &run.env)?,
-            args: args([&run.program, OsStr::new("")])?.into(),
-            shell: args([OsStr::new("sh"), OsStr::new("script")])?.into(),
+            args: words.map(c_string).collect::<io::Result<Vec<_>>>()?.into(),
             env: environment(&run.env)?,
             dir: run.dir.clone().map(c_string).transpose()?,
             ends,
             keep: run.keep.clone(),
-            own_session: run.terminal == Terminal::Session,
+            detached: run.terminal == Terminal::Detached,
             inherited: *inherited,
             parent: std::process::id().cast_signed(),
             error: 0,
@@ -141,11 +138,16 @@ impl Image {
                 return errno();
             }
         }
-        // SAFETY: calls on numbers. The command does not outlive a killed parent; a parent that was killed
-        // before the request is noticed by the last call.
+        // SAFETY: calls on numbers and one NUL-terminated string. The command does not outlive a killed parent;
+        // a parent that was killed before the request is noticed by the last call.
         unsafe {
-            if self.own_session {
-                libc::setsid();
+            if self.detached {
+                libc::setpgid(0, 0);
+                let terminal =
+                    libc::open(c"/dev/tty".as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+                if terminal != -1 {
+                    libc::ioctl(terminal, libc::TIOCNOTTY);
+                }
             }
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
             if libc::getppid() != self.parent {
@@ -154,19 +156,22 @@ impl Image {
         }
         self.inherited.restore_in_child();
         let mut error = libc::ENOENT;
-        for path in &self.candidates {
+        for path in self.candidates.split_inclusive(|b| *b == 0) {
             // SAFETY: NUL-terminated strings and null-terminated arrays of them, all alive; `environ` is the
             // C library's own array and nobody changes it while this process's parent is suspended.
             let failed = unsafe {
+                let path: *const libc::c_char = path.as_ptr().cast();
+                let args = &mut self.args.pointers;
                 let env = self.env.as_ref().map_or(environ, |env| env.pointers.as_ptr());
-                libc::execve(path.as_ptr(), self.args.pointers.as_ptr(), env);
-                if errno() == libc::ENOEXEC {
-                    // A script without `#!` is run by the shell, as POSIX has it for execvp.
-                    self.shell.pointers[1] = path.as_ptr();
-                    libc::execve(c"/bin/sh".as_ptr(), self.shell.pointers.as_ptr(), env);
-                    libc::ENOEXEC
-                } else {
-                    errno()
+                libc::execve(path, args.as_ptr().add(1), env);
+                match errno() {
+                    libc::ENOEXEC => {
+                        // A script without `#!` is run by the shell, as POSIX has it for execvp.
+                        *args.as_mut_ptr().add(1) = path;
+                        libc::execve(c"/bin/sh".as_ptr(), args.as_ptr(), env);
+                        libc::ENOEXEC
+                    }
+                    other => other,
                 }
             };
             match failed {
@@ -194,18 +199,29 @@ fn errno() -> i32 {
 }
 
 /// Where a program may be: itself when it has a slash, else in each directory of the command's `PATH`; an empty
-/// member is the current directory, as execvp has it.
-fn candidates(program: &OsStr, changes: &[Change]) -> io::Result<Vec<CString>> {
-    if program.as_bytes().contains(&b'/') {
-        return Ok(vec![c_string(program)?]);
+/// member is the current directory, as execvp has it. Each path with its NUL.
+fn candidates(program: &OsStr, changes: &[Change]) -> io::Result<Vec<u8>> {
+    let program = program.as_bytes();
+    let mut paths = Vec::with_capacity(1024);
+    if program.contains(&b'/') {
+        paths.extend_from_slice(program);
+        paths.push(0);
+    } else if !program.is_empty() {
+        let set = changes.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        let path = set.unwrap_or_else(home::path).unwrap_or_else(|| DEFAULT_PATH.into());
+        if path.as_bytes().contains(&0) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        for dir in path.as_bytes().split(|b| *b == b':') {
+            paths.extend_from_slice(dir);
+            if !dir.is_empty() {
+                paths.push(b'/');
+            }
+            paths.extend_from_slice(program);
+            paths.push(0);
+        }
     }
-    if program.is_empty() {
-        return Ok(Vec::new());
-    }
-    let set = changes.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
-    let path = set.unwrap_or_else(home::path).unwrap_or_else(|| DEFAULT_PATH.into());
-    let dirs = path.as_bytes().split(|b| *b == b':');
-    dirs.map(|dir| c_string(Path::new(OsStr::from_bytes(dir)).join(program))).collect()
+    Ok(paths)
 }
 
 /// Our environment with changes, or `None` when there are none.

@@ -59,9 +59,10 @@ pub enum Sink {
 /// How the command stands to the terminal and to our process group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Terminal {
-    /// In a session of its own without a terminal: opening `/dev/tty` fails, so nothing can ask.
+    /// In a group of its own without a controlling terminal: opening `/dev/tty` fails, so nothing can ask.
+    /// (Not a session of its own: Linux schedules each session as one group, and a new one waits its turn.)
     #[default]
-    Session,
+    Detached,
     /// In our group, which becomes a background group of its own: what GNU `timeout` does.
     Group,
     /// In our group, which stays the caller's: the command may use the terminal.

@@ -60,7 +60,7 @@ impl Run {
             stdout: Sink::Inherit,
             stderr: Sink::Inherit,
             keep: Vec::new(),
-            terminal: Terminal::Session,
+            terminal: Terminal::Detached,
             bounds: Bounds {
                 limit: Duration::from_secs(60),
                 grace: Duration::from_secs(5),
@@ -218,14 +218,15 @@ impl Run {
 
     /// Runs it to its end. Never fails: a command that could not be started is a cause.
     ///
-    /// One run at a time in a process; a second caller waits for the first. Children that others started
-    /// before are neither waited for nor killed, those started meanwhile by other means are.
+    /// One run at a time in a process; a second caller waits for the first. Children from before are not
+    /// killed, those started meanwhile by other means are. In a process with several threads a signal may find
+    /// a thread that has not blocked it.
     pub fn run(self) -> Outcome {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
-        let own_session = self.terminal == Terminal::Session;
+        let detached = self.terminal == Terminal::Detached;
         let bounds = self.bounds;
-        let held = match Held::take(bounds.signal, own_session) {
+        let held = match Held::take(bounds.signal, detached) {
             Ok(held) => held,
             Err(cause) => return watch::not_started(began, crate::NotStarted::NotRunnable(cause)),
         };
@@ -259,6 +260,15 @@ mod tests {
         assert_eq!((outcome.stdout, outcome.stderr), (b"out\n".to_vec(), b"789abcdef\n".to_vec()));
         assert_eq!((outcome.status, outcome.bytes), (Some(3), 21));
         assert_eq!(sh("yes | head -c 300000").stdout(Sink::Head(7)).run().stdout, b"y\ny\ny\ny");
+    }
+
+    #[test]
+    fn the_quiet_environment_reaches_the_command_and_gives_way_to_its_own() {
+        let print = "printf '%s %s %s' \"$GIT_TERMINAL_PROMPT\" \"$PAGER\" \"${HOME-none}\"";
+        let outcome = sh(print).quiet_env().env("PAGER", "mine").env_remove("HOME").run();
+        assert_eq!(outcome.stdout, b"0 mine none", "{outcome:?}");
+        let found = Run::new("only-here").env("PATH", "/no/such:").current_dir("/").run();
+        assert!(matches!(found.cause, Cause::NotStarted(NotStarted::NotFound)));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::sync::OnceLock;
 
 use contract::origin;
 
@@ -24,10 +25,13 @@ const STOPPING: [i32; 10] = [
 /// Signals that mean something to the command alone.
 const MESSAGES: [i32; 2] = [libc::SIGUSR1, libc::SIGUSR2];
 
-/// Dispositions changed for a run: CHLD so that children can be waited for, TTIN and TTOU so that writing a
-/// message from a background group does not stop us.
+/// Dispositions changed from the first run on: CHLD so that children can be waited for, TTIN and TTOU so that
+/// a message from a background group, also after the run, does not stop us.
 const CHANGED: [(i32, libc::sighandler_t); 3] =
     [(libc::SIGCHLD, libc::SIG_DFL), (libc::SIGTTIN, libc::SIG_IGN), (libc::SIGTTOU, libc::SIG_IGN)];
+
+/// What those were before.
+static FOUND: OnceLock<[libc::sigaction; CHANGED.len()]> = OnceLock::new();
 
 /// A signal this process received.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +115,7 @@ impl Held {
         let mut mask = empty();
         // SAFETY: both sets are initialised and outlive the call.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, &raw mut mask) };
-        let actions = CHANGED.map(|(s, handler)| action(s, Some(&simple(handler))));
+        let actions = *FOUND.get_or_init(|| CHANGED.map(|(s, handler)| action(s, Some(&simple(handler)))));
         let pipe = if origin::pipe_was_ignored() { libc::SIG_IGN } else { libc::SIG_DFL };
         Ok(Self { inherited: Inherited { mask, actions, pipe }, fd, signal })
     }
@@ -160,15 +164,12 @@ impl Drop for Held {
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: initialised values that outlive the call; no information is asked for.
         while unsafe { libc::sigtimedwait(&raw const pipe, std::ptr::null_mut(), &raw const now) } > 0 {}
-        self.inherited.restore_here();
+        self.inherited.restore_mask();
     }
 }
 
 impl Inherited {
-    fn restore_here(&self) {
-        for ((signal, _), old) in CHANGED.iter().zip(&self.actions) {
-            action(*signal, Some(old));
-        }
+    fn restore_mask(&self) {
         // SAFETY: the set was filled by the kernel; null asks for no copy of the old one.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, std::ptr::null_mut()) };
     }
@@ -177,7 +178,10 @@ impl Inherited {
     /// allowed between fork and exec.
     pub(crate) fn restore_in_child(&self) {
         action(libc::SIGPIPE, Some(&simple(self.pipe)));
-        self.restore_here();
+        for ((signal, _), found) in CHANGED.iter().zip(&self.actions) {
+            action(*signal, Some(found));
+        }
+        self.restore_mask();
     }
 }
 

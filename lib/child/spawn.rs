@@ -40,7 +40,7 @@ pub(crate) fn start(mut run: Run, held: &Held) -> Result<Started, NotStarted> {
     let started = Image::new(&run, ends, held.inherited()).and_then(Image::start);
     match started {
         Ok(pid) => {
-            Ok(Started { pid, pumps, shares_group: run.terminal != Terminal::Session, told: run.told })
+            Ok(Started { pid, pumps, shares_group: run.terminal != Terminal::Detached, told: run.told })
         }
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Err(NotStarted::NotFound),
         Err(cause) => Err(NotStarted::NotRunnable(cause)),

@@ -13,7 +13,7 @@ use crate::Terminal;
 struct Process {
     pid: i32,
     parent: i32,
-    session: i32,
+    group: i32,
     /// Start time in clock ticks since boot: with the pid it names one process for ever.
     start: u64,
     zombie: bool,
@@ -23,8 +23,8 @@ struct Process {
 pub(crate) struct Tree {
     me: i32,
     terminal: Terminal,
-    /// Our own session.
-    session: i32,
+    /// Our own process group.
+    group: i32,
     /// Whether there were children before.
     spares: bool,
     /// What was below us before: not ours, with all that is below it.
@@ -36,9 +36,9 @@ impl Tree {
     /// Looks at what is there already.
     pub(crate) fn before(terminal: Terminal) -> Self {
         let me = std::process::id().cast_signed();
-        // SAFETY: getsid reads a number.
-        let session = unsafe { libc::getsid(0) };
-        let mut tree = Self { me, terminal, session, spares: false, spared: Vec::new(), leader: 0 };
+        // SAFETY: getpgrp returns a number.
+        let group = unsafe { libc::getpgrp() };
+        let mut tree = Self { me, terminal, group, spares: false, spared: Vec::new(), leader: 0 };
         if has_children() {
             tree.spared = tree.members().unwrap_or_default();
             tree.spares = true;
@@ -51,13 +51,18 @@ impl Tree {
         self.leader = pid;
     }
 
-    /// Whether nothing of ours is left. Cheap unless somebody is spared; with those and without `/proc`
-    /// nobody can tell, and nothing is then killed on suspicion.
+    /// Whether nothing of ours is left. Cheap unless somebody is spared.
     pub(crate) fn is_empty(&self) -> bool {
-        if self.spares {
-            return self.members().is_none_or(|m| m.iter().all(|p| p.zombie));
+        if !self.spares {
+            return !has_children();
         }
-        !has_children()
+        match self.members() {
+            Some(members) => members.iter().all(|p| p.zombie),
+            // SAFETY: two numbers; signal 0 only asks whether the group has a member.
+            None if self.terminal == Terminal::Detached => unsafe { libc::kill(-self.leader, 0) == -1 },
+            // Nobody can tell ours from those before, and nothing is killed on suspicion.
+            None => true,
+        }
     }
 
     /// Sends a signal to everybody, parents first: a shell must not go on to its next command because the
@@ -86,7 +91,7 @@ impl Tree {
     /// command alone.
     fn signal_group(&self, signal: i32) {
         let target = match self.terminal {
-            Terminal::Session => -self.leader,
+            Terminal::Detached => -self.leader,
             Terminal::Group if signal != libc::SIGKILL && signal != libc::SIGSTOP => -self.me,
             Terminal::Group | Terminal::Foreground => self.leader,
         };
@@ -135,13 +140,13 @@ impl Tree {
         Some(members)
     }
 
-    /// A session cannot be joined: whoever is in ours was not started by a command with a session of its own,
-    /// so an orphan of those from before is known by it.
+    /// Whether it was there before. An orphan that those from before leave while the command runs comes to us
+    /// too: it is known by our group, which a command with a group of its own has left.
     fn is_spared(&self, process: &Process) -> bool {
-        self.spares
-            && process.pid != self.leader
-            && ((self.terminal == Terminal::Session && self.session == process.session)
-                || self.spared.iter().any(|s| s.pid == process.pid && s.start == process.start))
+        let orphan = process.parent == self.me && process.pid != self.leader;
+        let outside = self.terminal == Terminal::Detached && process.group == self.group;
+        let same = |s: &Process| s.pid == process.pid && s.start == process.start;
+        self.spares && (orphan && outside || self.spared.iter().any(same))
     }
 }
 
@@ -196,16 +201,16 @@ fn read(pid: i32) -> Option<Process> {
     parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Fields 3 (state), 4 (parent), 6 (session) and 22 (start); the name in field 2 may hold anything, so
+/// Fields 3 (state), 4 (parent), 5 (group) and 22 (start); the name in field 2 may hold anything, so
 /// fields are counted from its last parenthesis.
 fn parse(pid: i32, line: &[u8]) -> Option<Process> {
     let end = line.iter().rposition(|b| *b == b')')?;
     let mut fields = std::str::from_utf8(line.get(end + 2..)?).ok()?.split(' ');
     let zombie = matches!(fields.next()?, "Z" | "X");
     let parent = fields.next()?.parse().ok()?;
-    let session = fields.nth(1)?.parse().ok()?;
-    let start = fields.nth(15)?.parse().ok()?;
-    Some(Process { pid, parent, session, start, zombie })
+    let group = fields.next()?.parse().ok()?;
+    let start = fields.nth(16)?.parse().ok()?;
+    Some(Process { pid, parent, group, start, zombie })
 }
 
 #[cfg(test)]
@@ -216,7 +221,7 @@ mod tests {
     fn a_process_named_like_a_stat_line_is_read_right() {
         let stat = b"7 (a) R 1 2) S 3 4 5 0 -1 6 7 8 9 10 11 12 13 14 20 0 1 0 4242 99 0\n";
         let read = parse(7, stat).unwrap();
-        assert_eq!(read, Process { pid: 7, parent: 3, session: 5, start: 4242, zombie: false });
+        assert_eq!(read, Process { pid: 7, parent: 3, group: 4, start: 4242, zombie: false });
         assert_eq!(parse(7, b"7 (a"), None);
         assert_eq!(parse(7, b"7 (a)"), None);
     }

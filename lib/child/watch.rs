@@ -236,11 +236,10 @@ impl<'a> Watch<'a> {
             }
             Received::Stop { signal, terminal } => {
                 self.passed_on = Some(signal);
-                // The terminal sent it to the whole group, the command included: that one decides.
-                if terminal && self.shares_group {
-                    return;
+                // What the terminal sends to our group, the command in it has got already.
+                if !(terminal && self.shares_group) {
+                    self.send(signal);
                 }
-                self.send(signal);
                 if matches!(self.phase, Phase::Running) && !self.bounds.patient {
                     self.cause = Some(Cause::Interrupted(signal));
                     self.phase = Phase::Grace(Deadline::after(self.bounds.grace));

@@ -13,6 +13,8 @@ pub mod message;
 pub mod mode;
 pub mod origin;
 pub mod run;
+#[cfg(all(panic = "abort", target_env = "musl"))]
+mod unwind;
 pub mod verdict;
 
 pub use cli::Args;

@@ -81,9 +81,12 @@ impl From<lexopt::Error> for Error {
 /// The cause without Rust's ` (os error N)` tail, in lower case as messages are.
 pub fn cause_of(cause: &io::Error) -> String {
     let text = cause.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text);
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+    let mut text = text.split(" (os error").next().unwrap_or_default().to_owned();
+    // In ASCII, as the system's texts are: Unicode's table would add 12 kB to every tool.
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_lowercase();
+    }
+    text
 }
 
 /// A name in single quotes, its control characters escaped so that it stays on one line.

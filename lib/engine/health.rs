@@ -1,11 +1,12 @@
 //! Whether one program of an engine works: what the file is, and what `--version` does under a bound.
 
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use child::{Cause, NotStarted, Run, Sink};
-use contract::{State, message};
+use contract::{State, home, message};
 
 use crate::cpu::cpu;
 use crate::stamp::Stamp;
@@ -53,6 +54,8 @@ pub enum Health {
     NoVersion,
     /// Ended with another status.
     Status(u8),
+    /// Not known: this process received the signal while it looked.
+    Interrupted(i32),
 }
 
 impl Health {
@@ -80,6 +83,7 @@ impl Health {
             Self::Expired => "did not say its version within 10 s".into(),
             Self::NoVersion => "ended 0 without a version line".into(),
             Self::Status(status) => format!("--version ended with {status}"),
+            Self::Interrupted(signal) => format!("not checked: stopped by signal {signal}"),
         }
     }
 
@@ -93,6 +97,7 @@ impl Health {
             Self::NotExecutable => State::Stripped,
             Self::IllegalInstruction | Self::OtherCpu { .. } => State::Bad,
             Self::Expired => State::Failed,
+            Self::Interrupted(_) => State::Unknown,
             Self::Resized { .. }
             | Self::NotRunnable(_)
             | Self::Signalled(_)
@@ -115,6 +120,11 @@ pub fn health(program: &Path, stamp: Option<&Stamp>) -> Health {
         return Health::Empty;
     }
     if let Some(stamp) = stamp {
+        let cpu = cpu();
+        let mine = if stamp.portable { cpu.portable_id() } else { cpu.id };
+        if stamp.cpu != mine {
+            return Health::OtherCpu { built_for: stamp.cpu.clone() };
+        }
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         if let Some(record) = stamp.program(&name).filter(|r| r.bytes != meta.len()) {
             return Health::Resized { have: meta.len(), want: record.bytes };
@@ -123,19 +133,49 @@ pub fn health(program: &Path, stamp: Option<&Stamp>) -> Health {
     if meta.permissions().mode() & 0o111 == 0 {
         return Health::NotExecutable;
     }
-    if let Some(stamp) = stamp {
-        let cpu = cpu();
-        let mine = if stamp.portable { cpu.portable_id() } else { cpu.id };
-        if stamp.cpu != mine {
-            return Health::OtherCpu { built_for: stamp.cpu.clone() };
-        }
+    if let Some(why) = no_program(program) {
+        return Health::NotRunnable(why.into());
     }
     run(program)
 }
 
+/// Why a file is neither a program of this kind of machine nor a script. Whoever starts such a file hands it to a
+/// shell, which would run garbage.
+fn no_program(path: &Path) -> Option<&'static str> {
+    // ELF header: magic, then class and byte order at 4, machine at 18 (System V ABI, chapter 4)
+    const HEADER: usize = 20;
+    let head = |path: &Path| {
+        let mut head = Vec::new();
+        let (file, _) = files::open::regular(path).ok()?;
+        file.take(HEADER as u64).read_to_end(&mut head).ok()?;
+        Some(head)
+    };
+    // one that may be run and not read is left to the kernel
+    let theirs = head(path)?;
+    if theirs.starts_with(b"#!") {
+        return None;
+    }
+    if !theirs.starts_with(b"\x7fELF") {
+        return Some("it is neither a program nor a script");
+    }
+    if theirs.len() < HEADER {
+        return Some("it is truncated");
+    }
+    let ours = head(Path::new("/proc/self/exe")).filter(|h| h.len() == HEADER)?;
+    let same = theirs[4..6] == ours[4..6] && theirs[18..20] == ours[18..20];
+    (!same).then_some("it was built for another kind of machine")
+}
+
+/// A run of one of the engine's programs without the caller's variables that it reads: each would change the
+/// answer, the log or the place of files, and a bad one ends even `--version` and `--help` with 1.
+pub fn unswayed(program: &Path) -> Run {
+    let names = ["LLAMA_", "GGML_", "HF_", "GOMP_"].into_iter().flat_map(home::names_with_prefix);
+    names.fold(Run::new(program), Run::env_remove)
+}
+
 fn run(program: &Path) -> Health {
     let simple = program.file_name().is_some_and(|n| n.to_string_lossy().starts_with("llama-simple"));
-    let outcome = Run::new(program.as_os_str())
+    let outcome = unswayed(program)
         .arg("--version")
         .stdout(Sink::Head(64 << 10))
         .stderr(Sink::Head(64 << 10))
@@ -155,7 +195,8 @@ fn run(program: &Path) -> Health {
         // A wrapper script hands the status of its child on.
         Cause::Exited(status @ 129..=192) => signalled(i32::from(status) - 128),
         Cause::Exited(status) => Health::Status(status),
-        Cause::Signalled(signal) | Cause::Interrupted(signal) => signalled(signal),
+        Cause::Signalled(signal) => signalled(signal),
+        Cause::Interrupted(signal) => Health::Interrupted(signal),
         Cause::Expired | Cause::Idle => Health::Expired,
         Cause::OutputCap => Health::NoVersion,
         Cause::NotStarted(NotStarted::NotFound) => {

@@ -10,6 +10,6 @@ pub mod stamp;
 pub mod threads;
 
 pub use cpu::{Cpu, cpu};
-pub use health::{Health, health};
+pub use health::{Health, health, unswayed};
 pub use place::{Engine, PROGRAMS, Place, find, kept_dir};
 pub use stamp::Stamp;

@@ -55,7 +55,8 @@ impl Engine {
         self.answering().map_or(Health::Missing, |program| health(&program, self.stamp.as_ref()))
     }
 
-    fn at(dir: PathBuf, place: Place) -> Option<Self> {
+    /// The engine in a directory; `None` when none of its programs answers.
+    pub fn in_dir(dir: PathBuf, place: Place) -> Option<Self> {
         let mut engine = Self { dir, place, stamp: None };
         engine.answering()?;
         engine.stamp = match place {
@@ -81,7 +82,10 @@ pub fn find() -> Result<Option<Engine>, Error> {
     let mut places = vec![(kept.join(&cpu.id), Place::Kept), (kept.join(cpu.portable_id()), Place::Kept)];
     places.extend(home::llama_dir().ok().map(|d| (d.join("build/bin"), Place::Build)));
     places.extend(home::path_dirs().into_iter().map(|d| (d, Place::Path)));
-    Ok(places.into_iter().find_map(|(dir, place)| Engine::at(dir, place)).or_else(|| of_another_cpu(&kept)))
+    Ok(places
+        .into_iter()
+        .find_map(|(dir, place)| Engine::in_dir(dir, place))
+        .or_else(|| of_another_cpu(&kept)))
 }
 
 fn of_another_cpu(kept: &Path) -> Option<Engine> {
@@ -89,5 +93,5 @@ fn of_another_cpu(kept: &Path) -> Option<Engine> {
     dirs.sort();
     // Moved-aside and temporary directories are recognised by their dot.
     dirs.retain(|d| !d.file_name().is_some_and(|n| n.to_string_lossy().contains('.')));
-    dirs.into_iter().filter_map(|d| Engine::at(d, Place::Kept)).find(|e| e.stamp.is_some())
+    dirs.into_iter().filter_map(|d| Engine::in_dir(d, Place::Kept)).find(|e| e.stamp.is_some())
 }

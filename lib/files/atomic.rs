@@ -81,6 +81,17 @@ pub fn write(fix: &Fix, target: &Path, bytes: &[u8], mode: u32) -> io::Result<()
     pending.commit(mode)
 }
 
+/// Empties or makes a file, 0600, that is written while the work goes on, such as a log. A link is not followed.
+pub fn fresh(_fix: &Fix, path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+}
+
 /// Makes a directory and its parents, each 0700 from creation; those that exist stay as they are.
 pub fn make_dir(_fix: &Fix, dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)

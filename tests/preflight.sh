@@ -1,0 +1,122 @@
+#!/bin/sh
+# Preflight says of each thing what is so of it, in words; it ends 0 or 5, writes nothing, and never waits for what hangs.
+# shellcheck source=tests/harness.sh
+. "${0%/*}/harness.sh"
+
+# A machine with an installed toolkit, one everyday model, an engine that says its version, and what repairs need.
+good=$SELFHEAL_BIN_DIR
+unset SELFHEAL_BIN_DIR SELFHEAL_MANIFEST
+mkdir -p "$box/.selfheal/models" "$box/.shim" "$box/bin" "$box/sh" "$box/host" "$box/tools"
+cp "$root"/sh/* "$box/sh/"
+for program in sh-timeout gguf-verify llama-rebuild run-guarded; do cp "$good/$program" "$box/bin/"; done
+tar -xJf "$root/tests/vectors/gguf/corpus.tar.xz" -C "$box" --wildcards '*dv-good.gguf' --transform 's|.*/||'
+model=$box/.selfheal/models/dv-good.gguf
+cp "$box/dv-good.gguf" "$model"
+sed -e '/^{"role":"[^"]*"/{/^{"role":"scout"/!d;}' -e 's/"file":"Qwen[^"]*"/"file":"dv-good.gguf"/' \
+  -e 's/"bytes":484220320,"sha256":"[0-9a-f]*"/"bytes":483616,"sha256":null/' -e 's/}\]},$/}]}/' \
+  "$root/manifest.json" >"$box/manifest.json"
+engine=$box/host/llama-completion
+printf '#!/bin/sh\necho "version: 1 (test)" >&2\n' >"$engine"
+for program in cmake c++ curl git; do printf '#!/bin/sh\n' >"$box/host/$program"; done
+chmod 755 "$box"/host/*
+PATH=$box/host:$PATH
+
+# Runs preflight: its status, its lines in the file `said`.
+look() {
+  under "$box/sh/preflight" "$@" >"$box/said" 2>"$box/stderr"
+  printf '%s' $?
+}
+# Runs it and prints the status, then `state kind subject` of each line that is not ok.
+wrong() {
+  look
+  grep -v '^ok' "$box/said" | cut -f 1-3 | tr '\t\n' ' ;'
+}
+everything() { census "$box/.selfheal" "$box/.shim" "$box/bin" "$box/sh" "$box/manifest.json"; }
+
+everything >"$box/before"
+is 'healthy: 0, every line' "$(look)
+$(cut -f 1-3 "$box/said")" '0
+ok	binary	sh-timeout
+ok	binary	run-guarded
+ok	binary	llama-rebuild
+ok	binary	engine
+ok	binary	gguf-verify
+ok	model	scout
+ok	host	cmake
+ok	host	c++
+ok	host	curl
+ok	host	git
+ok	host	home
+ok	host	disk'
+is 'healthy: four fields, none empty' "$(grep -cvE '^[^	]+	[^	]+	[^	]+	[^	]+$' "$box/said")" 0
+is 'healthy: nothing on stderr' "$(cat "$box/stderr")" ''
+is 'healthy: nothing was written' "$(everything | diff "$box/before" -)" ''
+# shellcheck disable=SC2016 # $0 and $- are the other shell's
+is 'healthy: also by the function, which leaves the shell alone' \
+  "$(under -c '. "$0/sh/selfheal.sh"; set -u; selfheal_preflight | grep -c "^ok"; printf "%s" "$-" | grep -c u' "$box")" '12
+1'
+is 'healthy: JSON' "$(look --json)$(grep -cE '^{"state":"ok","kind":"[a-z]+","subject":"[^"]+","detail":"[^"]+"}$' "$box/said")" 012
+is 'a reader that takes one line' "$(under "$box/sh/preflight" 2>&1 | head -n 1 | cut -f 1-3)" 'ok	binary	sh-timeout'
+is 'an argument it does not know' "$(look --jsno)$(grep -c . "$box/said")" 640
+
+chmod 644 "$engine"
+is 'engine not executable' "$(wrong)" '5stripped binary engine;'
+: >"$engine"
+chmod 755 "$engine"
+is 'engine empty' "$(wrong)" '5short binary engine;'
+is 'engine empty: JSON, same number' "$(look --json)$(grep -c '"state":"short","kind":"binary","subject":"engine"' "$box/said")" 51
+rm "$engine"
+is 'engine missing' "$(wrong)" '5missing binary engine;'
+is 'engine missing: fix mode repairs nothing' "$(SELFHEAL_MODE=fix && export SELFHEAL_MODE && wrong)" '5missing binary engine;'
+
+printf 'Entry not found' >"$model"
+is 'a model that is an error page, two causes at once' "$(wrong)" '5missing binary engine;corrupt model scout;'
+cp "$box/dv-good.gguf" "$model"
+printf '#!/bin/sh\necho "version: 1 (test)" >&2\n' >"$engine"
+chmod 755 "$engine"
+
+chmod 644 "$box/bin/gguf-verify"
+is 'a program lost its execute bits' "$(wrong)" '5stripped binary gguf-verify;unknown model models;'
+: >"$box/bin/gguf-verify"
+chmod 755 "$box/bin/gguf-verify"
+is 'a program of 0 bytes, which ends 0 in a shell' "$(wrong)" '5corrupt binary gguf-verify;unknown model models;'
+printf '#!/bin/sh\necho "run-guarded 1"\n' >"$box/bin/gguf-verify"
+is 'another program under its name' "$(wrong)" '5corrupt binary gguf-verify;unknown model models;'
+rm "$box/bin/gguf-verify"
+is 'a program is missing' "$(wrong)" '5missing binary gguf-verify;unknown model models;'
+: >"$box/bin/gguf-verify"
+cp "$good/gguf-verify" "$box/.shim/"
+is 'a working copy in ~/.shim serves' "$(wrong)" 0
+
+rm "$box/bin/gguf-verify"
+mv "$box/bin/sh-timeout" "$box/bin/gone"
+is 'without sh-timeout, timeout(1) bounds the probes' "$(wrong)" '5missing binary sh-timeout;'
+for tool in awk bash busybox cat cut dash date df env grep head ksh93 mksh printf readlink sed sh sort tr yash zsh; do
+  at=$(PATH=/usr/bin:/bin && command -v $tool) && ln -s "/${at#/}" "$box/tools/"
+done
+is 'without any bound nothing is tried, and nothing called missing' "$(PATH=$box/host:$box/tools && wrong)" \
+  '5missing binary sh-timeout;unknown binary run-guarded;unknown binary llama-rebuild;unknown binary engine;unknown binary gguf-verify;unknown model models;'
+mv "$box/bin/gone" "$box/bin/sh-timeout"
+
+mv "$box/manifest.json" "$box/gone"
+is 'no manifest: the models are unknown' "$(wrong)" '5unknown model models;'
+mv "$box/gone" "$box/manifest.json"
+is 'a program that repairs need is missing' "$(rm "$box/host/c++" && PATH=$box/host:$box/tools && wrong)" '5missing host c++;'
+cp "$box/host/cmake" "$box/host/c++"
+is 'a home where nothing can be made' "$(
+  SELFHEAL_HOME=$box/manifest.json/none SELFHEAL_MODELS_DIR=$box/.selfheal/models
+  export SELFHEAL_HOME SELFHEAL_MODELS_DIR && wrong | grep -o 'degraded host home'
+)" 'degraded host home'
+
+# What hangs is cut off, and what comes after it is still said.
+printf '#!/bin/sh\nexec sleep 60\n' | tee "$engine" >"$box/bin/run-guarded"
+began=$(date +%s)
+is 'hung programs' "$(wrong)" '5corrupt binary run-guarded;unknown binary engine;'
+is 'hung programs: within 10 s' "$([ $(($(date +%s) - began)) -le 12 ] && echo yes)" yes
+is 'hung programs: none is left' "$(pgrep -f "$box/" | grep -cv "^$$\$")" 0
+printf '#!/bin/sh\necho "version: 1 (test)" >&2\n' >"$engine"
+cp "$good/run-guarded" "$box/bin/run-guarded"
+mv "$box/.shim/gguf-verify" "$box/bin/gguf-verify"
+
+is 'all is well again' "$(wrong)" 0
+finish
