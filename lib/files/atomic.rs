@@ -92,6 +92,11 @@ pub fn fresh(_fix: &Fix, path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// Renames over whatever is at `to`: the one rotation of a log or history.
+pub fn replace(_fix: &Fix, from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)
+}
+
 /// Makes a directory and its parents, each 0700 from creation; those that exist stay as they are.
 pub fn make_dir(_fix: &Fix, dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)

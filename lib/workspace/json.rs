@@ -27,13 +27,27 @@ pub enum Json {
     Object(Vec<(String, Json)>),
 }
 
+/// Most keys of one object of a manifest.
+const KEYS: usize = 64;
+/// Most keys of one object of our own records, which map ids.
+const WIDE: usize = 20_000;
+
 /// Reads exactly one value; the text before and after it may only be JSON's white space.
 pub fn parse(text: &[u8]) -> Result<Json, String> {
+    parse_with(text, KEYS)
+}
+
+/// The same for our own records, whose objects map every id of a manifest.
+pub fn parse_wide(text: &[u8]) -> Result<Json, String> {
+    parse_with(text, WIDE)
+}
+
+fn parse_with(text: &[u8], keys: usize) -> Result<Json, String> {
     if text.starts_with(b"\xef\xbb\xbf") {
         return Err("it begins with a byte order mark".into());
     }
     let mut from = serde_json::Deserializer::from_slice(text);
-    let value = Seed(DEPTH).deserialize(&mut from).map_err(|e| e.to_string())?;
+    let value = Seed { deeper: DEPTH, keys }.deserialize(&mut from).map_err(|e| e.to_string())?;
     from.end().map_err(|e| e.to_string())?;
     Ok(value)
 }
@@ -43,7 +57,12 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-struct Seed(u8);
+/// What may still come: levels of nesting, keys an object.
+#[derive(Clone, Copy)]
+struct Seed {
+    deeper: u8,
+    keys: usize,
+}
 
 impl<'de> DeserializeSeed<'de> for Seed {
     type Value = Json;
@@ -79,7 +98,7 @@ impl<'de> Visitor<'de> for Seed {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
         let deeper = self.deeper()?;
         let mut list = Vec::new();
-        while let Some(item) = seq.next_element_seed(Seed(deeper))? {
+        while let Some(item) = seq.next_element_seed(deeper)? {
             list.push(item);
         }
         Ok(Json::List(list))
@@ -88,15 +107,15 @@ impl<'de> Visitor<'de> for Seed {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let deeper = self.deeper()?;
         let mut object: Vec<(String, Json)> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
         while let Some(key) = map.next_key::<String>()? {
-            // A manifest's objects have few keys; a hostile one is bounded here, so the search stays cheap.
-            if object.len() >= 64 {
-                return Err(de::Error::custom("more than 64 keys"));
+            if object.len() >= self.keys {
+                return Err(de::Error::custom(format_args!("more than {} keys", self.keys)));
             }
-            if object.iter().any(|(k, _)| *k == key) {
+            if !seen.insert(key.clone()) {
                 return Err(de::Error::custom(format_args!("the key {} stands twice", quote(&key))));
             }
-            let value = map.next_value_seed(Seed(deeper))?;
+            let value = map.next_value_seed(deeper)?;
             object.push((key, value));
         }
         Ok(Json::Object(object))
@@ -104,8 +123,9 @@ impl<'de> Visitor<'de> for Seed {
 }
 
 impl Seed {
-    fn deeper<E: de::Error>(&self) -> Result<u8, E> {
-        self.0.checked_sub(1).ok_or_else(|| E::custom("nested too deep"))
+    fn deeper<E: de::Error>(self) -> Result<Self, E> {
+        let deeper = self.deeper.checked_sub(1).ok_or_else(|| E::custom("nested too deep"))?;
+        Ok(Self { deeper, ..self })
     }
 }
 

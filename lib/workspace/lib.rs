@@ -6,6 +6,7 @@ pub mod content;
 pub mod entry;
 pub mod escrow;
 mod fields;
+pub mod history;
 pub mod json;
 pub mod manifest;
 pub mod merkle;

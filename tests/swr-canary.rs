@@ -1,0 +1,1 @@
+//! `swr-canary` as a process.

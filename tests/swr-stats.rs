@@ -1,0 +1,1 @@
+//! `swr-stats` as a process.
