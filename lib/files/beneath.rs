@@ -74,6 +74,17 @@ impl Root {
         Ok(Place { parent, name: below[at + 1..].to_vec() })
     }
 
+    /// The directory itself, open for reading its members.
+    pub fn dir(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.dir, ".", flags, Mode::empty())?)
+    }
+
+    /// `stat` of the directory itself.
+    pub fn stat_self(&self) -> io::Result<Stat> {
+        Ok(rustix::fs::fstat(&self.dir)?)
+    }
+
     /// `lstat` of `below`.
     pub fn stat(&self, below: &[u8]) -> io::Result<Stat> {
         self.place(below)?.stat()

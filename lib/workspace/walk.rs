@@ -50,14 +50,22 @@ pub struct Walk {
 
 /// Walks the tree below an open directory. A member that vanishes meanwhile is left out.
 pub fn tree(dir: impl AsFd) -> Walk {
+    tree_where(dir, &|_, _| true)
+}
+
+/// The same, but a directory is entered only when `enter` says so of its path and node; it is listed all the same.
+pub fn tree_where(dir: impl AsFd, enter: Select<'_>) -> Walk {
     let mut walk = Walk::default();
-    descend(&mut walk, &dir, &mut Vec::new(), 0);
+    descend(&mut walk, &dir, &mut Vec::new(), 0, enter);
     walk.nodes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     walk
 }
 
+/// Which directories to enter.
+type Select<'a> = &'a dyn Fn(&[u8], &Node) -> bool;
+
 /// Reads one directory and then those below it; returns whether it has no member.
-fn descend(walk: &mut Walk, dir: &impl AsFd, path: &mut Vec<u8>, depth: usize) -> bool {
+fn descend(walk: &mut Walk, dir: &impl AsFd, path: &mut Vec<u8>, depth: usize, select: Select<'_>) -> bool {
     let mut buffer = Vec::with_capacity(16 << 10);
     let mut entries = RawDir::new(dir, buffer.spare_capacity_mut());
     let mut directories: Vec<Vec<u8>> = Vec::new();
@@ -94,21 +102,34 @@ fn descend(walk: &mut Walk, dir: &impl AsFd, path: &mut Vec<u8>, depth: usize) -
             path.push(b'/');
         }
         path.extend_from_slice(&name);
-        enter(walk, dir, &name, path, depth + 1);
+        enter(walk, dir, &name, path, depth + 1, select);
         path.truncate(length);
     }
     empty
 }
 
-fn enter(walk: &mut Walk, parent: &impl AsFd, name: &[u8], path: &mut Vec<u8>, depth: usize) {
-    let opened = if depth > DEPTH { Err(io::Error::from_raw_os_error(40)) } else { open_dir(parent, name) };
+fn enter(
+    walk: &mut Walk,
+    parent: &impl AsFd,
+    name: &[u8],
+    path: &mut Vec<u8>,
+    depth: usize,
+    select: Select<'_>,
+) {
     let node = node(parent, name, path);
+    if let Ok(Some(node)) = &node
+        && !select(path, node)
+    {
+        walk.nodes.push(node.clone());
+        return;
+    }
+    let opened = if depth > DEPTH { Err(io::Error::from_raw_os_error(40)) } else { open_dir(parent, name) };
     match (opened, node) {
         (Ok(dir), Ok(Some(mut node))) => {
             let at = walk.nodes.len();
             node.what = What::Dir { empty: false };
             walk.nodes.push(node);
-            if descend(walk, &dir, path, depth) {
+            if descend(walk, &dir, path, depth, select) {
                 walk.nodes[at].what = What::Dir { empty: true };
             }
         }

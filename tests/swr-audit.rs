@@ -1,0 +1,1 @@
+//! `swr-audit` as a process.
