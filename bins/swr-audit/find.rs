@@ -26,10 +26,10 @@ pub(crate) fn all(root: &Root, manifest: &Manifest, least: u64) -> Vec<Found> {
     let covered = Covered::of(root, manifest);
     let device = root.stat_self().map(|s| files::beneath::print_of(&s).device).ok();
     let enter = |path: &[u8], node: &Node| {
-        let last = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
+        let base = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
         Some(node.print.device) == device
-            && !wipe::VOLATILE.iter().any(|v| v.as_bytes() == last)
-            && !matches!(last, b".git" | b".swr" | b".selfheal" | b".swr-canary" | b"proc" | b"sys")
+            && !wipe::VOLATILE.iter().any(|v| v.as_bytes() == base)
+            && !matches!(base, b".git" | b".swr" | b".selfheal" | b".swr-canary" | b"proc" | b"sys")
             && !covered.whole(path)
     };
     let walked = match root.dir() {
@@ -67,7 +67,7 @@ fn worth(root: &Root, node: &Node, least: u64) -> Option<(Kind, String)> {
     let base = lower.rsplit('/').next().unwrap_or(&lower);
     let secret = lower.contains(".ssh/id_")
         || matches!(base, ".netrc" | ".npmrc" | ".pypirc" | "token" | "credentials");
-    if secret && node.print.size < SCRIPT && !base.ends_with(".pub") {
+    if secret && node.print.size < SCRIPT && base.strip_suffix(".pub").is_none() {
         return Some((Kind::File, "a credential: tier 0, and a recipe that gets it anew".into()));
     }
     if node.print.size >= least && node.print.size > 0 {
