@@ -42,7 +42,7 @@ main() {
     stage=$(mktemp -d) || fail 'cannot make a temporary directory'
     trap 'rm -rf "$stage"' EXIT
     trap 'exit 130' INT TERM
-    make -C "$here" --no-print-directory install DESTDIR="$stage" PREFIX= </dev/null >&2 || fail 'make failed' 'make'
+    make -C "$here" --no-print-directory install DESTDIR="$stage" PREFIX= </dev/null >/dev/null || fail 'make failed' 'make'
   elif [ ! -d "$here/bin" ] || [ ! -d "$here/share" ]; then
     fail "neither a checkout nor an unpacked release: '$here'"
   fi
