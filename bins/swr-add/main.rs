@@ -25,6 +25,7 @@ enum Action {
     Retighten,
     FromModels,
     Remove,
+    Empty,
 }
 
 /// What the command line asks for; `None` and empty mean: not given.
@@ -65,6 +66,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
             retighten::entries(&mut manifest, &ids)?;
         }
         Action::FromModels => add::models(&mut manifest)?,
+        Action::Empty => {}
         Action::Remove => {
             let ids = ids(&manifest, &options.operands)?;
             manifest.lines.retain(|l| !ids.contains(&l.entry.id));
@@ -97,6 +99,7 @@ fn options(args: &mut Args) -> Result<Options, Stop> {
             Arg::Value(value) => o.operands.push(value.as_bytes().to_vec()),
             Arg::Long("retighten") => o.action = Action::Retighten,
             Arg::Long("from-models") => o.action = Action::FromModels,
+            Arg::Long("empty") => o.action = Action::Empty,
             Arg::Long("remove") => o.action = Action::Remove,
             Arg::Long("root") => o.root = Some(args.value()?.as_bytes().to_vec()),
             Arg::Long("id") => o.id = Some(args.text()?),

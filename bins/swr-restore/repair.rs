@@ -69,18 +69,15 @@ impl Bench<'_> {
             return Ok(Outcome::Unknown(unknown.detail.clone()));
         }
         let mut moved = Vec::new();
-        for finding in &findings {
-            let mut aside = |at: &[u8]| self.aside(root, entry, at, &mut moved).map_err(|e| e.message);
-            if let Err(why) = native::apply(root, entry, path, &finding.repair, &mut aside) {
-                return Ok(Outcome::Failed(format!("{was}; {why}")));
-            }
+        if let Err(why) = self.natively(root, entry, path, &findings, &mut moved) {
+            return Ok(Outcome::Failed(format!("{was}; {why}")));
         }
         let by_recipe = findings.iter().any(|f| f.repair == Repair::Recipe);
         let ended = if by_recipe { self.by_recipe(root, entry, path, &mut moved)? } else { None };
         Ok(match ended {
             Some(Outcome::Failed(why)) => Outcome::Failed(format!("{was}; {why}")),
             Some(other) => other,
-            None => self.judge(root, entry, path, &was, &moved),
+            None => self.judge(root, entry, path, &was, moved),
         })
     }
 
@@ -115,8 +112,32 @@ impl Bench<'_> {
         Ok(Some(why))
     }
 
-    fn judge(&self, root: &Root, entry: &Entry, path: &[u8], was: &str, moved: &[Aside]) -> Outcome {
-        let left = self.look(root, entry, path, true);
+    /// Applies every repair that needs no recipe.
+    fn natively(
+        &self,
+        root: &Root,
+        entry: &Entry,
+        path: &[u8],
+        findings: &[Finding],
+        moved: &mut Vec<Aside>,
+    ) -> Result<(), String> {
+        for finding in findings {
+            let mut aside = |at: &[u8]| self.aside(root, entry, at, moved).map_err(|e| e.message);
+            native::apply(root, entry, path, &finding.repair, &mut aside)?;
+        }
+        Ok(())
+    }
+
+    fn judge(&self, root: &Root, entry: &Entry, path: &[u8], was: &str, mut moved: Vec<Aside>) -> Outcome {
+        let mut left = self.look(root, entry, path, true);
+        let native = |f: &Finding| !matches!(f.repair, Repair::Nothing | Repair::Recipe);
+        // A recipe brings content; its modes are those of its umask.
+        if !left.is_empty() && left.iter().all(native) {
+            if let Err(why) = self.natively(root, entry, path, &left, &mut moved) {
+                return Outcome::Failed(why);
+            }
+            left = self.look(root, entry, path, true);
+        }
         if left.iter().any(|f| f.state == State::Unknown) {
             return Outcome::Unknown(left[0].detail.clone());
         }
