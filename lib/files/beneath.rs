@@ -70,7 +70,12 @@ impl Root {
         let Some(at) = below.iter().rposition(|b| *b == b'/') else {
             return Ok(Place { parent: self.dir.try_clone()?, name: below.to_vec() });
         };
-        let parent = self.open_at(&below[..at], OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+        let parent = match self.open_at(&below[..at], OFlags::PATH | OFlags::DIRECTORY, Mode::empty()) {
+            Ok(parent) => parent,
+            // A link as the last component is no directory for the kernel: one step at a time tells them apart.
+            Err(cause) if cause.kind() == io::ErrorKind::NotADirectory => return self.step_by_step(below),
+            Err(cause) => return Err(cause),
+        };
         Ok(Place { parent, name: below[at + 1..].to_vec() })
     }
 
