@@ -4,11 +4,14 @@
 mod corpus;
 #[path = "fuzz/gguf_file.rs"]
 mod gguf_file;
+#[path = "fuzz/gguf_oracle.rs"]
+mod gguf_oracle;
 
 use std::cell::Cell;
 use std::io;
 
 use contract::State;
+use gguf::types::{Type, of};
 use gguf::{Source, examine};
 use gguf_file::GgufFile;
 
@@ -95,6 +98,17 @@ fn a_file_that_shrinks_while_its_header_is_read_is_unknown() {
         let flaw = examine(&cut).expect_err("cut");
         assert_eq!(flaw.state, State::Unknown, "{length}: {}", flaw.cause);
         assert!(cut.reads.get() < 100, "{} reads", cut.reads.get());
+    }
+}
+
+#[test]
+fn every_type_has_the_block_and_the_bytes_of_the_second_reading() {
+    for id in 0..100 {
+        let known = match of(id) {
+            Type::Known(layout) => Some((layout.block.into(), layout.bytes.into())),
+            Type::Removed(_) | Type::Unknown => None,
+        };
+        assert_eq!(known, gguf_oracle::layout(id.into()), "{id}");
     }
 }
 

@@ -167,7 +167,7 @@ fn without_consent_nothing_is_written() {
     for args in [&[][..], &["--force"], &["--portable"], &["--keep-ccache", "keep"], &["--json"]] {
         let output = run(&mut rebuild(&home, args));
         assert_eq!(output.code, 5, "{args:?}: {}{}", output.out(), output.err());
-        assert!(output.err().starts_with("DRY: would rebuild the engine from"), "{}", output.err());
+        assert!(output.err().contains("DRY: would rebuild the engine from"), "{}", output.err());
         assert_eq!(home.census(), before, "{args:?}");
     }
     let json = run(&mut rebuild(&home, &["--json"])).out();

@@ -26,8 +26,11 @@ add_subdirectory(ggml)
 if (GGML_NATIVE)
     add_compile_options(-march=native)
 endif()
+add_library(llama STATIC src/llama.cpp src/more.cpp)
+set_target_properties(llama PROPERTIES UNITY_BUILD ON)
 foreach(name llama-completion llama-simple llama-simple-chat llama-bench)
     add_executable(${name} src/program.c)
+    target_link_libraries(${name} llama)
 endforeach()
 ";
 
@@ -40,6 +43,8 @@ fn real(home: &Home) {
     let options = fs::read_to_string(dir.join("CMakeLists.txt")).unwrap();
     fs::write(dir.join("CMakeLists.txt"), format!("{PROJECT}{options}{PROGRAMS}")).unwrap();
     fs::write(dir.join("src/program.c"), MAIN).unwrap();
+    fs::write(dir.join("src/llama.cpp"), "int one() { return 1; }\n").unwrap();
+    fs::write(dir.join("src/more.cpp"), "int two() { return 2; }\n").unwrap();
     let ggml = fs::read_to_string(dir.join("ggml/CMakeLists.txt")).unwrap();
     fs::write(
         dir.join("ggml/CMakeLists.txt"),
@@ -66,6 +71,17 @@ fn cmake_takes_every_option_and_the_engine_runs_here() {
     // stripped: the linker left no symbol table (section name .symtab)
     let bytes = fs::read(&program).unwrap();
     assert!(!bytes.windows(7).any(|w| w == b".symtab"), "{} bytes", bytes.len());
+    // generated files name the tree's from their own place, and a second run compiles none of them again
+    let unity =
+        fs::read_to_string(home.path("llama.cpp/build/CMakeFiles/llama.dir/Unity/unity_0_cxx.cxx")).unwrap();
+    assert!(
+        unity.contains("#include \"../../../../src/more.cpp\"") && !unity.contains("/llama.cpp/src"),
+        "{unity}"
+    );
+    let log = || fs::read_to_string(home.path(".selfheal/engine/build.log")).unwrap();
+    assert!(log().contains("Unity/unity_0_cxx.cxx.o"), "{}", log());
+    expect(&earnest(fix(&home, &["--force"])), 0, "healed", &["version 9"]);
+    assert!(!log().contains("Building"), "{}", log());
     // a tree that was moved: its cache names the old place and would break the build
     fs::rename(home.path("llama.cpp"), home.path("moved")).unwrap();
     let mut moved = fix(&home, &["--force"]);

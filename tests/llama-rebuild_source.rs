@@ -57,6 +57,19 @@ fn what_a_remote_really_points_to_counts() {
 }
 
 #[test]
+fn a_checkout_beside_the_tag_is_reported_and_built_as_it_is() {
+    let home = workshop();
+    let dir = checkout(&home, "llama.cpp", TRUSTED);
+    let head = git(&home, &dir, &["rev-parse", "HEAD"]);
+    let drift = format!("is at {head}, not at the manifest's tag b7");
+    expect(&run(&mut rebuild(&home, &[])), 5, "would", &[&drift]);
+    git(&home, &dir, &["tag", "b7"]);
+    let output = run(&mut rebuild(&home, &[]));
+    expect(&output, 5, "would", &[]);
+    assert!(!output.err().contains("not at the manifest's tag"), "{}", output.err());
+}
+
+#[test]
 fn every_remote_must_be_trusted_because_the_checkout_may_be_of_any() {
     let home = workshop();
     let dir = checkout(&home, "llama.cpp", TRUSTED);

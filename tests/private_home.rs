@@ -140,6 +140,14 @@ pub fn run_with(command: &mut Command, input: &[u8], bound: Duration) -> Output 
     });
     let wall = start.elapsed();
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    // Whoever still holds the streams of a program that has ended was left behind by it.
+    while !(out.is_finished() && err.is_finished()) {
+        assert!(
+            start.elapsed() < wall + Duration::from_secs(20),
+            "left behind, holding the output: {command:?}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
     if let Some(feed) = feed {
         let _ = feed.join();
     }

@@ -1,12 +1,17 @@
 //! `CMakeCache.txt`: which options the source tree really knows, and what a build directory was made for.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::tree::read_text;
 
 /// The entries of a cache file, `NAME:TYPE=VALUE` a line.
-pub(crate) struct CMakeCache(BTreeMap<String, (String, String)>);
+pub(crate) struct CMakeCache(Vec<Entry>);
+
+struct Entry {
+    name: String,
+    kind: String,
+    value: String,
+}
 
 impl CMakeCache {
     /// Reads the cache of a build directory; empty when there is none.
@@ -15,13 +20,11 @@ impl CMakeCache {
     }
 
     fn parse(text: &str) -> Self {
-        let entries = text.lines().filter_map(|line| {
-            if line.starts_with(['#', '/']) {
-                return None;
-            }
+        let entries = text.lines().filter(|line| !line.starts_with(['#', '/'])).filter_map(|line| {
             let (name, rest) = line.split_once(':')?;
             let (kind, value) = rest.split_once('=')?;
-            Some((name.trim_matches('"').to_owned(), (kind.to_owned(), value.to_owned())))
+            let name = name.trim_matches('"');
+            Some(Entry { name: name.to_owned(), kind: kind.to_owned(), value: value.to_owned() })
         });
         Self(entries.collect())
     }
@@ -33,13 +36,17 @@ impl CMakeCache {
 
     /// An entry's value.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(|(_, value)| value.as_str())
+        self.entry(name).map(|entry| entry.value.as_str())
     }
 
     /// Whether an option given on the command line was taken: cmake keeps a name that nothing declares without a
     /// type, and ends 0 all the same.
     pub(crate) fn took(&self, name: &str, value: &str) -> bool {
-        self.0.get(name).is_some_and(|(kind, is)| kind != "UNINITIALIZED" && is == value)
+        self.entry(name).is_some_and(|entry| entry.kind != "UNINITIALIZED" && entry.value == value)
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.name == name)
     }
 }
 

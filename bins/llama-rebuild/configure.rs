@@ -16,8 +16,9 @@ use crate::log::Log;
 use crate::machine::{self, Toolchain};
 use crate::source::Source;
 use crate::tree::read_text;
+use crate::unity;
 
-/// For the CPU that gcc cannot use: gcc 12 compiles AMX code that dies of SIGILL in the first prompt, because its
+/// Left unused on a CPU that has AMX: gcc 12 compiles AMX code that dies of SIGILL in the first prompt, because its
 /// `_tile_loadconfig` declares 8 of the 64 bytes it reads.
 const NO_AMX: [&str; 3] = ["-mno-amx-tile", "-mno-amx-int8", "-mno-amx-bf16"];
 
@@ -100,6 +101,7 @@ impl Recipe<'_> {
         if self.tools.ninja && CMakeCache::read(&dir).is_empty() {
             run = run.args(["-G", "Ninja"]);
         }
+        let generated = unity::Before::read(&dir);
         self.log.begin();
         let limit = self.deadline.left().min(Duration::from_secs(900));
         let outcome = run.args(options.iter().map(Choice::argument)).limit(limit).run();
@@ -107,6 +109,7 @@ impl Recipe<'_> {
         let cache = CMakeCache::read(&dir);
         prove_options(&cache, &options)?;
         prove_flags(&dir, self.portable)?;
+        generated.relocate(fix, &self.source.dir, &dir)?;
         stamp.compiler = compiler(&cache)?.unwrap_or_default();
         atomic::write(fix, &stamp_path, &stamp.line(), 0o600).map_err(io("write", &stamp_path))?;
         let targets = self.targets(&dir)?;
@@ -182,13 +185,13 @@ impl Recipe<'_> {
         }
         own.retain(|o| o.required || declares(&text, o.name));
         options.append(&mut own);
-        // An archive's tree has no repository to be asked.
-        let number = self.source.tree.strip_prefix('b').filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
-        if let Some(number) = number
-            && text.contains("NOT DEFINED LLAMA_BUILD_NUMBER")
-        {
-            options.push(Choice::typed("LLAMA_BUILD_NUMBER", ":STRING", number));
-            options.push(Choice::typed("LLAMA_BUILD_COMMIT", ":STRING", &self.source.tree));
+        // An archive's tree has no repository to be asked; a checkout's commit is 40 digits and git tells it.
+        let tree = &self.source.tree;
+        let number = tree.strip_prefix('b').filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
+        let commit = tree.len() < 40 && tree.bytes().all(|b| b.is_ascii_hexdigit());
+        if (number.is_some() || commit) && text.contains("NOT DEFINED LLAMA_BUILD_NUMBER") {
+            options.push(Choice::typed("LLAMA_BUILD_NUMBER", ":STRING", number.unwrap_or("0")));
+            options.push(Choice::typed("LLAMA_BUILD_COMMIT", ":STRING", tree));
         }
         Ok(options)
     }

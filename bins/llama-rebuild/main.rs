@@ -14,6 +14,7 @@ mod rebuild;
 mod remote;
 mod source;
 mod tree;
+mod unity;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

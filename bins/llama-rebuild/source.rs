@@ -74,6 +74,7 @@ pub(crate) fn plan(from_archive: Option<&Path>, manifest: &Manifest) -> Result<P
         Tree::Whole => {
             remote::require_trusted(&dir)?;
             let tree = commit(&dir)?;
+            report_drift(&dir, &tree, &manifest.engine.tag)?;
             return Ok(Plan::Use(Source { dir, tree }));
         }
         Tree::Foreign => {
@@ -198,13 +199,28 @@ fn commit(dir: &Path) -> Result<String, Halt> {
     if !tree::is_checkout(dir) {
         return Ok("unknown".into());
     }
+    let text = ask(dir, &["rev-parse", "--verify", "--quiet", "HEAD"])?;
+    let text = text.trim();
+    let hex = text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    Ok(if hex { text.to_owned() } else { "unknown".into() })
+}
+
+/// Says when a checkout is not at the manifest's tag. It is built as it is: the user may want it so.
+fn report_drift(dir: &Path, commit: &str, tag: &str) -> Result<(), Halt> {
+    if !ask(dir, &["tag", "--points-at", "HEAD"])?.lines().any(|line| line == tag) {
+        say(&format!("{} is at {commit}, not at the manifest's tag {tag}", quoted(dir)));
+    }
+    Ok(())
+}
+
+/// What git answers about a tree; nothing when it fails.
+fn ask(dir: &Path, args: &[&str]) -> Result<String, Halt> {
     let asked = machine::git_in(dir)?
-        .args(["rev-parse", "--verify", "--quiet", "HEAD"])
-        .stdout(Sink::Head(256))
+        .args(args)
+        .stdout(Sink::Head(64 << 10))
         .stderr(Sink::Null)
         .limit(Duration::from_secs(20));
     let outcome = machine::run(asked)?;
-    let text = String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
-    let hex = text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    Ok(if outcome.success() && hex { text } else { "unknown".into() })
+    let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    Ok(if outcome.success() { text } else { String::new() })
 }

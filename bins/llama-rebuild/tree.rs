@@ -97,7 +97,7 @@ pub(crate) fn read_text(path: &Path) -> String {
 /// the paths; links by their target. A link that leads out of the tree, a device or a FIFO is refused.
 pub(crate) fn digest(dir: &Path) -> Result<Sha, Halt> {
     let mut paths = list(dir)?;
-    paths.sort();
+    paths.sort_unstable();
     let mut whole = Hasher::default();
     let mut bytes = 0;
     for path in paths {

@@ -90,7 +90,7 @@ pub fn find() -> Result<Option<Engine>, Error> {
 
 fn of_another_cpu(kept: &Path) -> Option<Engine> {
     let mut dirs: Vec<_> = std::fs::read_dir(kept).ok()?.flatten().map(|e| e.path()).collect();
-    dirs.sort();
+    dirs.sort_unstable();
     // Moved-aside and temporary directories are recognised by their dot.
     dirs.retain(|d| !d.file_name().is_some_and(|n| n.to_string_lossy().contains('.')));
     dirs.into_iter().filter_map(|d| Engine::in_dir(d, Place::Kept)).find(|e| e.stamp.is_some())

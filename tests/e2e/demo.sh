@@ -12,10 +12,10 @@ table=''
 
 # NAME COMMAND...: runs a step and notes its seconds for the table.
 timed() {
-  name=$1 start=$(now)
+  step=$1 began_step=$(now)
   shift
-  "$@" || die "$name: ended $?"
-  table="$table$(printf '%9s s  %s' "$(seconds $(($(now) - start)))" "$name")
+  "$@" || die "$step: ended $?"
+  table="$table$(printf '%9s s  %s' "$(seconds $(($(now) - began_step)))" "$step")
 "
 }
 
@@ -84,7 +84,7 @@ main() {
   shows 69 'lost its execute bits' selfheal_gguf_verify demo
   shows 5 '^DRY: would give gguf-verify' \
     selfheal_do 'give gguf-verify its execute bits back' chmod 755 "$SELFHEAL_BIN_DIR/gguf-verify"
-  shows 3 '^(short|corrupt)	model	demo	.*Entry not found' "$programs/gguf-verify" demo
+  shows 3 '^corrupt	model	demo	.*Entry not found' env SELFHEAL_MANIFEST="$world/toolkit/manifest.json" "$programs/gguf-verify" demo
   shows 4 '^short	binary	engine	llama-completion.* 0 bytes' selfheal_llama_rebuild --status
   shows 5 '^DRY: would rebuild the engine' selfheal_llama_rebuild --from-archive "$archive"
   shows 4 'llama-completion' selfheal_run_guarded "$question" demo 48

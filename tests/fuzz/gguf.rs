@@ -31,6 +31,9 @@ fn main() -> ExitCode {
         eprintln!("usage: fuzz-gguf [COUNT [SEED]]");
         return ExitCode::from(contract::exit::USAGE.number());
     };
+    std::panic::set_hook(Box::new(move |panic| {
+        eprintln!("fuzz-gguf: case {} of seed {seed}: {panic}", CASE.load(Ordering::Relaxed));
+    }));
     let (done, end) = mpsc::channel();
     std::thread::spawn(move || done.send(run(count, seed)));
     let mut last = u64::MAX;
@@ -45,9 +48,8 @@ fn main() -> ExitCode {
                 continue;
             }
             Err(RecvTimeoutError::Timeout) => eprintln!("fuzz-gguf: case {last} of seed {seed} hangs"),
-            Err(RecvTimeoutError::Disconnected) => {
-                eprintln!("fuzz-gguf: case {} of seed {seed} panics", CASE.load(Ordering::Relaxed));
-            }
+            // Only where a panic unwinds; where it aborts, the hook has spoken.
+            Err(RecvTimeoutError::Disconnected) => {}
         }
         return ExitCode::FAILURE;
     }
@@ -63,9 +65,18 @@ fn run(count: u64, seed: u64) -> Result<(), String> {
         let mut random = Random(seed ^ case.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let file = mutate(&bases, &mut random);
         let sparse = random.below(16) == 0;
-        let start = Instant::now();
-        let answer = if sparse { gguf::examine(&Sparse(&file)) } else { gguf::examine(&&file[..]) };
-        let took = start.elapsed();
+        // A machine that is busy elsewhere stretches a case now and then, not three times running.
+        let timed = || {
+            let start = Instant::now();
+            let answer = if sparse { gguf::examine(&Sparse(&file)) } else { gguf::examine(&&file[..]) };
+            (answer, start.elapsed())
+        };
+        let (answer, mut took) = timed();
+        for _ in 0..2 {
+            if took > SLOWEST {
+                took = took.min(timed().1);
+            }
+        }
         if took > slowest.0 {
             slowest = (took, case);
         }
@@ -113,26 +124,26 @@ impl Source for Sparse<'_> {
     }
 }
 
-/// Sound files of different shape.
+/// Sound files of different shape; names differ in a bit, so that a flip makes them the same.
 fn bases() -> Vec<Written> {
     let words: Vec<Vec<u8>> = (0..40).map(|n| string(format!("token{n}").as_bytes())).collect();
     let floats: Vec<Vec<u8>> = (0..40_u8).map(|n| f32::from(n).to_le_bytes().to_vec()).collect();
     let rich = GgufFile::small()
-        .key("a.u8", 0, vec![1])
-        .key("a.u16", U16, vec![1, 0])
-        .key("a.f32", F32, vec![0; 4])
-        .key("a.bool", 7, vec![1])
-        .key("a.u64", 10, vec![7; 8])
+        .key("k.0", 0, vec![1])
+        .key("k.1", U16, vec![1, 0])
+        .key("k.2", F32, vec![0; 4])
+        .key("k.3", 7, vec![1])
+        .key("k.4", 10, vec![7; 8])
         .key("tokens", ARRAY, array(STRING, &words))
         .key("scores", ARRAY, array(F32, &floats))
         .key("none", ARRAY, array(U32, &[]))
         .alignment(64)
-        .tensor("q4_0", &[64, 2], 2, 72)
-        .tensor("q6_K", &[256, 3, 1, 1], 14, 630)
-        .tensor("f64", &[3], 28, 24)
-        .tensor("scalar", &[], 0, 4)
-        .tensor("nothing", &[0, 5], 1, 0)
-        .tensor("last", &[5], 24, 5);
+        .tensor("t.0", &[64, 2], 2, 72)
+        .tensor("t.1", &[256, 3, 1, 1], 14, 630)
+        .tensor("t.2", &[3], 28, 24)
+        .tensor("t.3", &[], 0, 4)
+        .tensor("t.4", &[0, 5], 1, 0)
+        .tensor("t.5", &[5], 24, 5);
     let mut files = vec![
         GgufFile::small(),
         rich.clone().version(2),
@@ -141,7 +152,8 @@ fn bases() -> Vec<Written> {
         GgufFile::bare().split(1, 3, 3).tensor("b", &[32], 8, 34),
         GgufFile::bare().text("general.architecture", "llama").split(0, 2, 1),
     ];
-    // One tensor of every known type, a block each.
+    files.push((0..8).fold(GgufFile::small(), |file, n| file.key(&format!("k{n}"), 0, vec![n])));
+    // Tensors of types with odd blocks, a block each.
     let one_each = [(2, 32, 18), (3, 32, 20), (10, 256, 84), (39, 32, 17), (40, 64, 36), (41, 128, 18)];
     files.push(one_each.iter().fold(GgufFile::small(), |file, (kind, block, bytes)| {
         file.tensor(&format!("t{kind}"), &[*block], *kind, *bytes)

@@ -3,6 +3,8 @@
 //! It works on a file that is wholly in memory, with 128-bit arithmetic, and knows nothing of windows, bounds on
 //! work or causes: it only says whether a file is acceptable.
 
+#![allow(dead_code, reason = "each test program uses its part")]
+
 use std::collections::HashSet;
 
 /// Bytes not read yet.
@@ -48,7 +50,7 @@ fn named(name: &[u8], most: usize) -> bool {
 }
 
 /// Block and bytes of a tensor type, `None` for what cannot be read.
-fn layout(kind: u128) -> Option<(u128, u128)> {
+pub(crate) fn layout(kind: u128) -> Option<(u128, u128)> {
     Some(match kind {
         0 | 26 => (1, 4),
         1 | 25 | 30 => (1, 2),
