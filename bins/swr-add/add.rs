@@ -18,7 +18,7 @@ use crate::Options;
 pub(crate) fn paths(manifest: &mut Manifest, options: &Options, operands: &[Vec<u8>]) -> Result<(), Error> {
     for operand in operands {
         let path = entry_path(manifest, operand)?;
-        let id = options.id.clone().unwrap_or_else(|| id_of(&path));
+        let id = options.id.clone().unwrap_or_else(|| free_id(manifest, &path));
         if !is_id(&id) {
             return Err(Error::usage(format!("{} is not an id", quoted(id.as_ref())))
                 .hint("letters, digits, '.', '_' and '-', at most 64, the first a letter or digit"));
@@ -138,6 +138,24 @@ fn checked(path: Vec<u8>, given: &Path) -> Result<Vec<u8>, Error> {
 fn without_dots(path: &Path) -> Option<PathBuf> {
     let parts = path.components();
     parts.map(|c| if c == Component::ParentDir { None } else { Some(c) }).collect()
+}
+
+/// The id that the path's entry has, else one made from the path that no other entry has.
+fn free_id(manifest: &Manifest, path: &[u8]) -> String {
+    if let Some(line) = manifest.lines.iter().find(|l| l.entry.path == path) {
+        return line.entry.id.clone();
+    }
+    let made = id_of(path);
+    let first = if made.is_empty() { "entry".to_owned() } else { made };
+    let mut id = first.clone();
+    let mut n = 1_usize;
+    while manifest.entry(&id).is_some() {
+        n += 1;
+        let suffix = format!("-{n}");
+        let end = first.len().min(64 - suffix.len());
+        id = format!("{}{suffix}", &first[..end]);
+    }
+    id
 }
 
 /// An id made from a path: what is no id character becomes `-`.

@@ -7,8 +7,8 @@ use files::open::Print;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::entry::{Member, MemberKind, Shape};
-use crate::walk::{self, Walk, What};
-use crate::{content, name, tree, verify};
+use crate::walk::{self, Node, Walk, What};
+use crate::{content, name, tree, verify, wipe};
 
 /// A file at least this large is a blob unless it is asked for otherwise.
 pub const BLOB: u64 = 1 << 20;
@@ -95,8 +95,13 @@ fn directory(root: &Root, path: &[u8], options: &TreeOptions) -> Result<Shape, S
             ));
         }
     }
-    let (files, bytes) = tree::totals(&walk);
-    let count = options.count.iter().map(|file| (file.clone(), bound(tree::named(&walk, file)))).collect();
+    let whole = options.hash || wipe::is_volatile(path);
+    let lasting = Walk {
+        nodes: walk.nodes.iter().filter(|n| whole || is_lasting(n)).cloned().collect(),
+        unreadable: Vec::new(),
+    };
+    let (files, bytes) = tree::totals(&lasting);
+    let count = options.count.iter().map(|file| (file.clone(), bound(tree::named(&lasting, file)))).collect();
     let merkle = if options.hash {
         let root = tree::merkle_root(root, path, &walk, options.jobs.max(1));
         Some(root.map_err(|cause| format!("cannot read '{text}': {}", verify::words(&cause)))?)
@@ -108,9 +113,19 @@ fn directory(root: &Root, path: &[u8], options: &TreeOptions) -> Result<Shape, S
         files: bound(files),
         bytes: bound(bytes),
         count,
-        members: members(&walk),
+        members: members(&lasting),
         merkle,
     })
+}
+
+/// Whether a member is outside the directories that platforms sweep. A build inside a source tree comes back after its
+/// sources, so that the tree must be healthy without it; sentinels and a Merkle root are the ways to insist on it.
+fn is_lasting(node: &Node) -> bool {
+    let dirs = match node.what {
+        What::Dir { .. } => &node.path[..],
+        _ => node.path.rsplitn(2, |b| *b == b'/').nth(1).unwrap_or(b""),
+    };
+    !wipe::is_volatile(dirs)
 }
 
 /// The lower bound of a count: few things must all be there, of many some may go.
