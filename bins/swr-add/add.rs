@@ -24,6 +24,10 @@ pub(crate) fn paths(manifest: &mut Manifest, options: &Options, operands: &[Vec<
                 .hint("letters, digits, '.', '_' and '-', at most 64, the first a letter or digit"));
         }
         let entry = capture_entry(manifest, options, id, path)?;
+        // Captured as it stands already: the signature still fits.
+        if manifest.entry(&entry.id) == Some(&entry) {
+            continue;
+        }
         // One path, one entry: under a new id the old one would be damaged and repaired a second time.
         manifest.lines.retain(|l| l.entry.path != entry.path || l.entry.id == entry.id);
         manifest.put(entry);
@@ -32,7 +36,8 @@ pub(crate) fn paths(manifest: &mut Manifest, options: &Options, operands: &[Vec<
 }
 
 fn capture_entry(manifest: &Manifest, options: &Options, id: String, path: Vec<u8>) -> Result<Entry, Error> {
-    let old = manifest.lines.iter().map(|l| &l.entry).find(|e| e.path == path).cloned();
+    let at_path = manifest.lines.iter().map(|l| &l.entry).find(|e| e.path == path);
+    let old = at_path.or_else(|| manifest.entry(&id)).cloned();
     let places = Places::open(&manifest.header)?;
     let blank = Entry {
         id,
@@ -65,10 +70,11 @@ fn capture_entry(manifest: &Manifest, options: &Options, id: String, path: Vec<u
     {
         escrow.clone_from(text);
     }
-    let id = blank.id.clone();
+    let (id, path) = (blank.id.clone(), blank.path.clone());
     let base = old.unwrap_or_else(|| Entry { tier: tier_of(&blank.path, &shape), ..blank });
     Ok(Entry {
         id,
+        path,
         tier: options.tier.unwrap_or(base.tier),
         shape,
         needs: if options.needs.is_empty() { base.needs } else { options.needs.clone() },
