@@ -13,6 +13,8 @@ use files::open::Print;
 
 /// Seconds a record counts.
 const LIFE: u64 = 3600;
+/// Seconds until a file's times can be trusted to tell the next change.
+const SETTLE: i128 = 2;
 const LIMIT: u64 = 8 << 20;
 const HEAD: &[u8] = b"swr verify cache 1";
 
@@ -102,6 +104,12 @@ fn parse(line: &[u8]) -> Option<(String, Record)> {
     let hash = Sha::from_hex(fields.next()?)?;
     let wall = fields.next()?.parse().ok()?;
     fields.next().is_none().then_some((id, Record { fingerprint, hash, wall }))
+}
+
+/// Whether every file changed last long enough ago for the next change to have another time: clocks of filesystems
+/// are coarse (4 ms and more, 2 s at worst), and a change within one tick of the hashing would go unseen for an hour.
+pub fn is_settled<'a>(mut prints: impl Iterator<Item = &'a Print>, now: u64) -> bool {
+    prints.all(|p| p.ctime_ns.max(p.mtime_ns) < (i128::from(now) - SETTLE) * 1_000_000_000)
 }
 
 /// The fingerprint of files in a fixed order.

@@ -151,7 +151,9 @@ fn check_root(
         Err(cause) => result.unknown("", &cause),
         Ok(sha) if sha == want => {
             result.healthy.push_str(", content verified");
-            result.hashed = cached.is_none().then_some((fingerprint, sha));
+            let settled =
+                cached.is_none() && cache::is_settled(walk.nodes.iter().map(|n| &n.print), depth.now);
+            result.hashed = settled.then_some((fingerprint, sha));
         }
         // Named findings say more than a root that differs.
         Ok(_) if result.findings.is_empty() => {

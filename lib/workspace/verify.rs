@@ -191,7 +191,8 @@ fn hashed(
         Ok(None) => result.unknown("", &io::Error::other("it changed while it was read")),
         Ok(Some(sha)) if sha == want => {
             result.healthy = format!("{} bytes, content verified", print.size);
-            result.hashed = cached.is_none().then_some((fingerprint, sha));
+            let settled = cached.is_none() && cache::is_settled(std::iter::once(&print), depth.now);
+            result.hashed = settled.then_some((fingerprint, sha));
         }
         Ok(Some(_)) => {
             let detail = format!("content differs, {} bytes as wanted", print.size);

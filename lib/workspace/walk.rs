@@ -134,6 +134,7 @@ fn enter(
             }
         }
         (_, Ok(None)) => {}
+        (Err(cause), _) if cause.kind() == io::ErrorKind::NotFound => {}
         (Err(cause), _) | (_, Err(cause)) => walk.unreadable.push((path.clone(), cause)),
     }
 }
@@ -153,7 +154,11 @@ fn node(dir: &impl AsFd, name: &[u8], path: &[u8]) -> io::Result<Option<Node>> {
     let what = match beneath::kind_of(&stat) {
         FileType::RegularFile => What::File,
         FileType::Directory => What::Dir { empty: false },
-        FileType::Symlink => What::Link(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes()),
+        FileType::Symlink => match rustix::fs::readlinkat(dir, name, Vec::new()) {
+            Ok(target) => What::Link(target.into_bytes()),
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(cause) => return Err(cause.into()),
+        },
         _ => What::Other,
     };
     Ok(Some(Node { path: path.to_vec(), what, mode: stat.st_mode & 0o7777, print: beneath::print_of(&stat) }))
