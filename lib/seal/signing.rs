@@ -75,23 +75,25 @@ impl SigningKey {
         Ok(Some(Self(secret)))
     }
 
-    /// Makes a new key at `path`, 0600 from creation; an existing file is never replaced.
-    pub fn create(_fix: &Fix, path: &Path) -> Result<Self, Error> {
+    /// Makes a new key at `path`, 0600 from creation, appearing whole. An existing file is never replaced: a key that
+    /// another made meanwhile is then the box's key.
+    pub fn create(fix: &Fix, path: &Path) -> Result<Self, Error> {
         let mut secret = Zeroizing::new([0; SECRET]);
         getrandom::fill(&mut *secret)
             .map_err(|cause| Error::new(exit::IO, format!("cannot get random bytes: {cause}")))?;
         let write = || {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .custom_flags(libc::O_NOFOLLOW)
-                .open(path)?;
+            let mut file = files::atomic::begin(fix, path)?;
             file.write_all(&*secret)?;
-            file.sync_all()
+            file.commit_new(0o600)
         };
-        write().map_err(|cause: io::Error| Error::io("create", path.as_os_str(), &cause))?;
-        Ok(Self(secret))
+        let failed = |cause: &io::Error| Error::io("create", path.as_os_str(), cause);
+        match write() {
+            Ok(()) => Ok(Self(secret)),
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+                Self::read(path)?.ok_or_else(|| failed(&cause))
+            }
+            Err(cause) => Err(failed(&cause)),
+        }
     }
 
     /// Which key this is, without telling it: 16 hexadecimal digits.
