@@ -23,10 +23,11 @@ pub(crate) fn plant(notes: &Path, dir: &Path, large: bool) -> Result<Code, Error
             Error::usage("probes are planted already").hint("swr-canary read, then swr-canary remove")
         );
     }
+    // Before anything is planted: what cannot be noted is not planted.
+    atomic::make_dir(&fix, notes).map_err(|cause| Error::io("make", notes.as_os_str(), &cause))?;
     fs::create_dir(dir).map_err(|cause| {
         Error::io("make", dir.as_os_str(), &cause).hint("the probes need a directory of their own: --dir DIR")
     })?;
-    atomic::make_dir(&fix, notes).map_err(|cause| Error::io("make", notes.as_os_str(), &cause))?;
     let where_to = json::quote(&name::encode(dir.as_os_str().as_bytes()));
     let line = format!("{{\"planted\":{},\"dir\":{where_to},\"large\":{large}}}\n", clock::now().wall);
     let index = notes.join("planted.json");
@@ -73,7 +74,12 @@ pub(crate) fn remove(notes: &Path) -> Result<Code, Error> {
         return Ok(exit::OK);
     };
     let mut kept = 0_usize;
-    if let Ok(root) = Root::open(&planted.dir) {
+    let root = match Root::open(&planted.dir) {
+        Ok(root) => Some(root),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
+        Err(cause) => return Err(Error::io("open", planted.dir.as_os_str(), &cause)),
+    };
+    if let Some(root) = root {
         for probe in probe::all(planted.large) {
             kept += usize::from(!take(&root, &probe));
         }
