@@ -70,14 +70,13 @@ fn from_verdicts(manifest: &Manifest) -> Result<Code, Error> {
 }
 
 fn flush(manifest: &Manifest, verdicts: &[Verdict]) -> Result<(), Error> {
-    let Some(first) = verdicts.first() else { return Ok(()) };
-    if matches!(first.state, State::Ok | State::Healed) {
-        return Ok(());
-    }
+    let is_well = |v: &&Verdict| matches!(v.state, State::Ok | State::Healed);
+    let found: Vec<Verdict> = verdicts.iter().filter(|v| !is_well(v)).cloned().collect();
+    let Some(first) = found.first() else { return Ok(()) };
     let subject = String::from_utf8_lossy(&first.subject);
     let text = match manifest.entry(&subject) {
         _ if first.kind == Kind::Manifest => explain::signature(&subject, &first.detail),
-        Some(entry) => explain::entry(manifest, entry, verdicts),
+        Some(entry) => explain::entry(manifest, entry, &found),
         None => format!("{subject}: {} - the manifest has no such entry\n\n", first.detail),
     };
     print(text.as_bytes())
