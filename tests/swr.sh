@@ -98,6 +98,10 @@ run.sh'
 is 'check: all is well again' "$(said check | cut -c 1)" 0
 census llama.cpp model.gguf .shim run.sh >"$box/.before"
 is 'doctor again: touches nothing' "$(said doctor | cut -c 1)$(census llama.cpp model.gguf .shim run.sh | diff "$box/.before" -)" 0
+rm -r llama.cpp/build
+is 'a swept build is damage of the build alone' "$(said check | cut -c 1)$(grep -v '^ok' "$out" | cut -f 1,3 | tr '\t\n' ' ;')" \
+  '1missing llama-bins;degraded exclusion-sweep;'
+is 'a swept build: built again' "$(said doctor | cut -c 1)$(tr '\n' ' ' <order)" '0shim src model bins bins '
 is 'stats: of every turn' "$(swr stats | awk -F '\t' '$1 == "shim" { print NF, $5 }')" '5 ok'
 
 rm run.sh

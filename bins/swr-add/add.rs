@@ -81,7 +81,6 @@ fn capture_entry(manifest: &Manifest, options: &Options, id: String, path: Vec<u
         restore: options.restore.clone().or(base.restore),
         timeout_s: options.timeout_s.or(base.timeout_s),
         notes: options.notes.clone().or(base.notes),
-        ..base
     })
 }
 
