@@ -53,16 +53,15 @@ _selfheal_one_line() {
   printf '%s' "$1" | command tr '[:cntrl:]' ' '
 }
 
-# The first NAME with an x bit on PATH; unlike `command -v` it never answers with a function or an alias, and never with
-# ~/.shim, whose links are our own programs again.
+# The first NAME with an x bit on PATH; unlike `command -v` it never answers with a function or an alias. ~/.shim, whose
+# links are our own programs again, is left out, and so is what depends on the current directory.
 _selfheal_on_path() (
   _selfheal_alone
   left=${PATH-}:
   while [ -n "$left" ]; do
     at=${left%%:*} left=${left#*:}
-    if [ "$at" != "${HOME-}/.shim" ] && [ -f "$at/$1" ] && [ -x "$at/$1" ]; then
-      printf '%s\n' "$at/$1" && return 0
-    fi
+    case $at in "${HOME-}/.shim") continue ;; /*) ;; *) continue ;; esac
+    [ ! -f "$at/$1" ] || [ ! -x "$at/$1" ] || { printf '%s\n' "$at/$1" && return 0; }
   done
   return 1
 )
@@ -93,7 +92,7 @@ _selfheal_look() (
   [ "$name" = sh-timeout ] || bound=$(_selfheal_bound) || bad=unknown
   set -- "${SELFHEAL_BIN_DIR-}" "$here/../out" "$here/../bin" "$here/../../../bin" "${HOME-}/.shim"
   while [ -n "$left" ]; do
-    set -- "$@" "${left%%:*}"
+    case $left in /*) set -- "$@" "${left%%:*}" ;; esac
     left=${left#*:}
   done
   for at; do
@@ -136,6 +135,7 @@ _selfheal_environment() {
 
 # Becomes the program NAME with its arguments.
 _selfheal_run() (
+  _selfheal_alone
   at=$(selfheal_find "$1") || return 69
   shift
   _selfheal_environment
@@ -149,18 +149,18 @@ selfheal_run_guarded() { _selfheal_run run-guarded "$@"; }
 
 # Runs a program (not a function) for at most SECONDS with stdin at its end: its status, 2 when the time was over, 4 when
 # it cannot be run or nothing here can bound it.
-run_with_timeout() {
+run_with_timeout() (
   case ${1-} in '' | *[!0-9.smhd]*) set -- ;; esac
   if [ "$#" -lt 2 ]; then
     _selfheal_error 'run_with_timeout takes seconds and a command' 'run_with_timeout 30 CMD...'
     return 64
   fi
-  if ! selfheal_find sh-timeout >/dev/null; then
+  if ! at=$(selfheal_find sh-timeout); then
     _selfheal_error "refused to run '$(_selfheal_one_line "$2")' without a bound" 'bring sh-timeout back'
     return 4
   fi
-  _selfheal_run sh-timeout "$@"
-}
+  exec "$at" "$@"
+)
 
 # ---- repairs ----------------------------------------------------------------------------------------------------
 
@@ -221,6 +221,7 @@ _selfheal_log() (
 # Prints one verdict line per thing that must work (JSON objects with --json) and returns 0, or 5 when any is not ok, within
 # 10 seconds. It reads only.
 selfheal_preflight() (
+  _selfheal_alone
   if [ ! -f "${_selfheal_dir-}/preflight" ]; then
     _selfheal_error 'preflight is not beside selfheal.sh' 'restore sh/: git checkout sh, or reinstall the toolkit'
     return 69

@@ -55,6 +55,12 @@ census() {
   find "$@" -printf '%p %y %m %U %s %T@ %l\n' | sort
 }
 
+# How many processes have TEXT in their command line; the pattern comes by standard input, or grep would find itself.
+alive() {
+  # shellcheck disable=SC2062 # that is the list of files
+  printf '%s\n' "$1" | grep -lsaF -f - /proc/[0-9]*/cmdline | grep -c .
+}
+
 finish() {
   printf '%s passed, %s failed\n' "$passed" "$failed"
   [ "$failed" = 0 ]

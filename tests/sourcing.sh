@@ -1,5 +1,6 @@
 #!/bin/sh
-# Sourcing sh/selfheal.sh leaves the caller's shell as it was, whatever state that was in, and its functions return.
+# Field case D29: sourcing sh/selfheal.sh leaves the caller's shell as it was, whatever state that was in, and its functions
+# return.
 # shellcheck source=tests/harness.sh
 . "${0%/*}/harness.sh"
 
@@ -48,10 +49,10 @@ thrice='. ../tree/sh/selfheal.sh; . ../tree/sh/selfheal.sh; . ../tree/sh/selfhea
 
 while read -r setup; do
   case $setup in *EXIT*) bye=bye ;; *) bye= ;; esac
-  is "[$setup] shell lives on" "$(user_shell "$setup" "$thrice" 'printf alive')" "alive$bye"
-  is "[$setup] nothing printed" "$(cat "$box/said" "$box/stderr")" ''
-  is "[$setup] state" "$(cat "$box/after")" "$(cat "$box/before")"
-  is "[$setup] variables" "$(diff "$box/before.names" "$box/after.names")" ''
+  is "d29 [$setup] shell lives on" "$(user_shell "$setup" "$thrice" 'printf alive')" "alive$bye"
+  is "d29 [$setup] nothing printed" "$(cat "$box/said" "$box/stderr")" ''
+  is "d29 [$setup] state" "$(cat "$box/after")" "$(cat "$box/before")"
+  is "d29 [$setup] variables" "$(diff "$box/before.names" "$box/after.names")" ''
 done <<'SETUPS'
 name=n at=a left=l rest=r self=s
 [ -n "${ZSH_VERSION-}" ] || { path=mine; status=mine; }
@@ -96,10 +97,16 @@ done
   is 'also in a subshell' "$(user_shell : : '(. ../tree/sh/selfheal.sh; selfheal_find sh-timeout)')" "$found"
   is 'also by its absolute path' "$(user_shell : '. "$HOME/a b/tree/sh/selfheal.sh"' 'cd /; selfheal_find sh-timeout')" "$found"
 
+  printf '#!/bin/sh\necho "gguf-verify 9"\n' >"$box/a b/cwd/gguf-verify"
+  chmod 755 "$box/a b/cwd/gguf-verify"
+  is 'a program in the current directory is not taken for ours' \
+    "$(user_shell 'PATH=.::$PATH:' "$thrice" 'selfheal_find gguf-verify || echo $?')" 69
+  is 'on PATH it is' "$(user_shell 'PATH=$PATH:$PWD' "$thrice" 'selfheal_find gguf-verify')" "$box/a b/cwd/gguf-verify"
+
   # A function that fails returns its number: the shell goes on without errexit, and a handler sees it with errexit.
   for setup in : 'set -u' 'set -eu' 'set -f; IFS=:' 'trap "printf bye" EXIT'; do
     case $setup in *EXIT*) bye=bye ;; *) bye= ;; esac
-    is "[$setup] functions return" "$(user_shell "$setup" "$thrice" '
+    is "d29 [$setup] functions return" "$(user_shell "$setup" "$thrice" '
       selfheal_do && : || printf "%s " $?
       selfheal_do "x" false && : || printf "%s " $?
       SELFHEAL_MODE=maybe

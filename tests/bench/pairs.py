@@ -123,7 +123,7 @@ def main(bin_dir, model, reader_dir, engine_reader):
         table.row("gguf-verify demo", "llama-gguf MODEL r n (loads the data too)", "CPU", a[1], b[1])
         table.row("", "", "wall", a[0], b[0])
     else:
-        print("llama-gguf, the engine's own reader: not measured (no engine source in the cache: make demo brings it)")
+        print("llama-gguf, the engine's own reader: not measured, the reason stands above")
 
     alone(False)
     python = [sys.executable, "-c"]

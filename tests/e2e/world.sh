@@ -62,8 +62,9 @@ bring_engine() {
     [ -f "$dir/stamp" ] || continue
     name=$(basename "$dir")
     cmp -s "$dir/stamp" "$cache/engine/$name/stamp" && continue
-    rm -rf "$cache/engine/.$name.$$"
-    cp -Rp "$dir" "$cache/engine/.$name.$$" && rm -rf "$cache/engine/$name" && mv "$cache/engine/.$name.$$" "$cache/engine/$name"
+    # Another run may do the same at the same time; either engine is a good one.
+    cp -Rp "$dir" "$cache/engine/.$name.$$" && rm -rf "${cache:?}/engine/$name"
+    mv -T "$cache/engine/.$name.$$" "$cache/engine/$name" 2>/dev/null || rm -rf "$cache/engine/.$name.$$"
   done
 }
 rebuild_engine() {
