@@ -8,19 +8,19 @@
 # it with; 5 damage is left, or it could not be told (swr: 1 2 3, 4 no signed manifest, 74, 75); 64 wrong usage.
 
 script=$0
-case $script in */*) here=${script%/*} ;; *) here=. ;; esac
-if [ ! -f "$here/selfheal.sh" ] || [ ! -f "$here/swr" ]; then
+case $script in */*) beside=${script%/*} ;; *) beside=. ;; esac
+if [ ! -f "$beside/selfheal.sh" ] || [ ! -f "$beside/swr" ]; then
   printf 'turn-start-hook.sh: selfheal.sh or swr is not beside it\nhint: %s\n' \
     'restore sh/: git checkout sh, or reinstall the toolkit' >&2
   exit 4
 fi
 # shellcheck source=sh/selfheal.sh
-. "$here/selfheal.sh"
+. "$beside/selfheal.sh"
 
 # SECONDS: prints the doctor's status when it ended by itself, and nothing when it was stopped. What it found goes to stderr.
 bounded() {
   # shellcheck disable=SC2016 # expanded by the shell that is started
-  set -- "$1" sh -c 'sh "$0" doctor >&2; printf "%s\n" "$?"' "$here/swr"
+  set -- "$1" sh -c 'sh "$0" doctor >&2; printf "%s\n" "$?"' "$beside/swr"
   if selfheal_find sh-timeout >/dev/null 2>&1; then
     run_with_timeout "$@"
   else
