@@ -197,7 +197,7 @@ impl Manifest {
     pub fn parse_or_bad(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).map_err(|what| {
             Error::new(exit::swr::MANIFEST, format!("the manifest is unusable: {what}"))
-                .hint("swr pull brings the copy kept off this box, swr init starts anew")
+                .hint("bring back a copy of it, or move it aside and swr autopilot makes a new one")
         })
     }
 

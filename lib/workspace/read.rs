@@ -14,7 +14,7 @@ pub fn file(path: &Path) -> Result<Vec<u8>, Error> {
     let (from, _) = open::regular(path).map_err(|refusal| match refusal {
         Refusal::Io(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
             Error::new(exit::swr::MANIFEST, format!("there is no manifest at {}", message::quoted(name)))
-                .hint("swr autopilot makes one of the healthy workspace, swr pull brings one back")
+                .hint("swr autopilot makes one of the healthy workspace")
         }
         Refusal::Io(cause) => Error::io("read", name, &cause),
         Refusal::NotAFile(what) => {
