@@ -142,22 +142,22 @@ impl Restore<'_> {
         if !matches!(state, State::Ok | State::Healed | State::Would) {
             self.failed.push(entry.id.clone());
         }
-        if let Some(journal) = self.bench.journal {
-            journal.done(&entry.id)?;
-        }
-        self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), detail))
+        // Said before it is noted: a disk that is full now takes no verdict away.
+        self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), detail))?;
+        self.done(entry)
+    }
+
+    fn done(&self, entry: &Entry) -> Result<(), Error> {
+        self.bench.journal.map_or(Ok(()), |journal| journal.done(&entry.id))
     }
 
     fn still(&mut self, entry: &Entry, left: &[Finding]) -> Result<(), Error> {
         self.failed.push(entry.id.clone());
-        if let Some(journal) = self.bench.journal {
-            journal.done(&entry.id)?;
-        }
         self.report.fold(exit::swr::STILL_DAMAGED);
         for finding in left {
             let detail = format!("still damaged after its repair: {}", finding.detail);
             self.report.say(&Verdict::new(finding.state, entry.kind(), entry.id.as_str(), detail))?;
         }
-        Ok(())
+        self.done(entry)
     }
 }
