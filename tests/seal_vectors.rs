@@ -5,9 +5,9 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::Value;
 use sha2::{Sha256, Sha512};
 
-fn bytes(test: &Value, key: &str) -> Vec<u8> {
-    let text = test[key].as_str().unwrap().as_bytes();
-    text.chunks(2).map(|c| u8::from_str_radix(std::str::from_utf8(c).unwrap(), 16).unwrap()).collect()
+fn bytes(case: &Value, key: &str) -> Vec<u8> {
+    let digits = case[key].as_str().unwrap().as_bytes();
+    digits.chunks(2).map(|c| u8::from_str_radix(std::str::from_utf8(c).unwrap(), 16).unwrap()).collect()
 }
 
 /// Every test, with the group it is in.

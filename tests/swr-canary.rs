@@ -39,11 +39,13 @@ fn what_is_planted_is_kept_and_removed_without_a_trace() {
     assert!(home.path("else where/size-1K").exists());
 }
 
+/// What happens to a probe.
+type Loss<'a> = &'a dyn Fn(&Path);
+
 #[test]
 fn each_sort_of_loss_is_told_and_the_table_counts_it() {
     let home = planted();
     let at = |name: &str| home.path(".swr-canary").join(name);
-    type Loss<'a> = &'a dyn Fn(&Path);
     let losses: [(&str, &str, &str, Loss<'_>); 8] = [
         ("size-32M", "missing", "gone", &|p| fs::remove_file(p).unwrap()),
         ("size-8M", "corrupt", "bytes, planted were", &|p| {

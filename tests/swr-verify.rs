@@ -155,13 +155,15 @@ fn every_member_that_goes_or_comes_is_found() {
     assert_eq!(verify(&b, &[]).code, 0);
 }
 
+/// Puts something at a path.
+type Put<'a> = &'a dyn Fn(&std::path::Path);
+
 #[test]
 fn what_stands_in_the_place_of_a_file_is_named_and_never_waited_for() {
     let mut b = Box::new();
     b.home.file("f", "content");
     b.home.file("d/x", "x");
     b.add("f", b"f", 1, None, &[]).add("d", b"d", 1, None, &[]).sign();
-    type Put<'a> = &'a dyn Fn(&std::path::Path);
     let made = |program: &str, args: &[&str], path: &std::path::Path| {
         let mut all = vec![path.as_os_str()];
         all.extend(args.iter().map(std::ffi::OsStr::new));
@@ -189,9 +191,9 @@ fn what_stands_in_the_place_of_a_file_is_named_and_never_waited_for() {
             assert_eq!((out.code, found(&out)), (1, vec![format!("corrupt {id}")]), "{what}");
             assert!(out.out().contains(&format!("{what} in place of a {place}")), "{}", out.out());
             if path.is_dir() {
-                fs::remove_dir(&path).unwrap()
+                fs::remove_dir(&path).unwrap();
             } else {
-                fs::remove_file(&path).unwrap()
+                fs::remove_file(&path).unwrap();
             }
             fs::rename(&aside, &path).unwrap();
         }

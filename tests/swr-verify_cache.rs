@@ -197,6 +197,9 @@ fn workspace() -> Box {
     b
 }
 
+/// What a platform does to a workspace.
+type Wipe<'a> = &'a dyn Fn(&Box);
+
 #[test]
 fn each_wipe_gets_its_name() {
     let gone = |b: &Box, names: &[&str]| {
@@ -205,13 +208,14 @@ fn each_wipe_gets_its_name() {
             if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
         }
     };
-    type Wipe<'a> = &'a dyn Fn(&Box);
     let cases: [(&str, Wipe<'_>); 7] = [
         ("cold-start", &|b| gone(b, &[".clawhub", "run.sh", "notes.txt", "big.gguf", "more.gguf", "app"])),
         ("size-cap-eviction", &|b| gone(b, &["big.gguf", "more.gguf"])),
         ("exclusion-sweep", &|b| gone(b, &["app/node_modules", "app/build"])),
         ("permission-reset", &|b| {
-            ["run.sh", "app/build/y"].iter().for_each(|n| chmod(&b.home.path(n), 0o644))
+            for name in ["run.sh", "app/build/y"] {
+                chmod(&b.home.path(name), 0o644);
+            }
         }),
         ("credential-loss", &|b| gone(b, &[".clawhub/token"])),
         ("local-corruption", &|b| flip(&b.home.path("notes.txt"), 0)),

@@ -1,4 +1,4 @@
-//! Every file of JSONTestSuite against the parser of the manifest.
+//! Every file of `JSONTestSuite` against the parser of the manifest.
 
 use workspace::json;
 
@@ -32,16 +32,15 @@ fn every_text_that_is_no_json_is_refused_and_every_other_but_for_a_listed_reason
                 assert!(read.is_err(), "{name}: {read:?}");
                 refused += 1;
             }
-            b'y' => match stricter(name, &text) {
-                Some(why) => {
+            b'y' => {
+                if let Some(why) = stricter(name, &text) {
                     assert!(read.is_err(), "{name} is read, though {why}");
                     strict.push(name.to_owned());
-                }
-                None => {
+                } else {
                     assert!(read.is_ok(), "{name}: {read:?}");
                     accepted += 1;
                 }
-            },
+            }
             // The RFC leaves these open; no answer but a calm one is wrong.
             _ => drop(read),
         }
