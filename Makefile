@@ -53,6 +53,7 @@ fuzz: ## FUZZ_COUNT mutated model headers
 bench: all ## times and sizes against peers measured in the same run
 	@tests/setup bench
 	@tests/bench/run
+	@tests/bench/swr
 
 # Puts everything below $(1).
 define put

@@ -37,6 +37,11 @@ pub fn llama_dir() -> Result<PathBuf, Error> {
     dir("SELFHEAL_LLAMA_DIR", || user_home().map(|h| h.join("llama.cpp")))
 }
 
+/// `SWR_HOME`, else `~/.swr`.
+pub fn swr_home() -> Result<PathBuf, Error> {
+    dir("SWR_HOME", || user_home().map(|h| h.join(".swr")))
+}
+
 fn dir(name: &str, default: impl FnOnce() -> Result<PathBuf, Error>) -> Result<PathBuf, Error> {
     match set(name).map(PathBuf::from) {
         None => default(),

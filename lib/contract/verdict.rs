@@ -209,6 +209,11 @@ impl<F: Family> Report<F> {
         print(&if self.json { verdict.json() } else { verdict.line() })
     }
 
+    /// Folds in a number that no state stands for, such as a repair that did not repair.
+    pub fn fold(&mut self, code: Code) {
+        self.worst = F::worse(self.worst, code);
+    }
+
     /// The worst number so far.
     pub fn code(&self) -> Code {
         self.worst

@@ -44,10 +44,27 @@ impl Pending {
     }
 
     /// Gives the file its mode, syncs it and renames it over its target.
-    pub fn commit(mut self, mode: u32) -> io::Result<()> {
+    pub fn commit(self, mode: u32) -> io::Result<()> {
+        self.finish(mode, |from, to| std::fs::rename(from, to))
+    }
+
+    /// The same, but never in the place of something: `AlreadyExists` then.
+    pub fn commit_new(self, mode: u32) -> io::Result<()> {
+        self.finish(mode, |from, to| match crate::tree::rename_new(from, to) {
+            // Some network and user-space filesystems cannot rename so: a second name is as exclusive.
+            Err(cause) if matches!(cause.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
+                std::fs::hard_link(from, to)?;
+                std::fs::remove_file(from)
+            }
+            other => other,
+        })
+    }
+
+    fn finish(mut self, mode: u32, rename: impl Fn(&Path, &Path) -> io::Result<()>) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(mode))?;
         self.file.sync_all()?;
-        self.rename()?;
+        rename(&self.temporary, &self.target)?;
+        self.done = true;
         // The name is durable only once its directory is; a filesystem that cannot sync one still has the file.
         if let Some(dir) = self.target.parent() {
             let _ = File::open(if dir.as_os_str().is_empty() { Path::new(".") } else { dir })
@@ -123,6 +140,11 @@ pub fn fresh(_fix: &Fix, path: &Path) -> io::Result<File> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path)
+}
+
+/// Renames over whatever is at `to`: the one rotation of a log or history.
+pub fn replace(_fix: &Fix, from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)
 }
 
 /// Makes a directory and its parents, each 0700 from creation; those that exist stay as they are.

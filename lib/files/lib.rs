@@ -1,6 +1,7 @@
 //! Files that survive a crash: atomic writes, locks, digests, records. Whatever writes takes a `&Fix`.
 
 pub mod atomic;
+pub mod beneath;
 pub mod bounded;
 pub mod claim;
 pub mod digest;

@@ -1,0 +1,237 @@
+//! New entries: from paths given, and from the models of this installation.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use contract::message::quoted;
+use contract::{Error, exit, home};
+use models::Manifest as Models;
+use workspace::capture::{self, As, TreeOptions};
+use workspace::entry::is_id;
+use workspace::place::{Places, root_path};
+use workspace::{Entry, Manifest, Shape, name, wipe};
+
+use crate::Options;
+
+/// Captures each path and puts it into the manifest.
+pub(crate) fn paths(manifest: &mut Manifest, options: &Options, operands: &[Vec<u8>]) -> Result<(), Error> {
+    for operand in operands {
+        let path = entry_path(manifest, operand)?;
+        let id = options.id.clone().unwrap_or_else(|| free_id(manifest, &path));
+        if !is_id(&id) {
+            return Err(Error::usage(format!("{} is not an id", quoted(id.as_ref())))
+                .hint("letters, digits, '.', '_' and '-', at most 64, the first a letter or digit"));
+        }
+        let entry = capture_entry(manifest, options, id, path)?;
+        // Captured as it stands already: the signature still fits.
+        if manifest.entry(&entry.id) == Some(&entry) {
+            continue;
+        }
+        // One path, one entry: under a new id the old one would be damaged and repaired a second time.
+        manifest.lines.retain(|l| l.entry.path != entry.path || l.entry.id == entry.id);
+        manifest.put(entry);
+    }
+    Ok(())
+}
+
+fn capture_entry(manifest: &Manifest, options: &Options, id: String, path: Vec<u8>) -> Result<Entry, Error> {
+    let at_path = manifest.lines.iter().map(|l| &l.entry).find(|e| e.path == path);
+    let old = at_path.or_else(|| manifest.entry(&id)).cloned();
+    let places = Places::open(&manifest.header)?;
+    let blank = Entry {
+        id,
+        path,
+        tier: 0,
+        shape: Shape::Link { target: Vec::new() },
+        needs: Vec::new(),
+        restore: None,
+        timeout_s: None,
+        notes: None,
+    };
+    let (root, below) = places.of(&blank)?;
+    let keep = old.as_ref().map(|e| tree_options(&e.shape)).unwrap_or_default();
+    let or = |given: &Vec<Vec<u8>>, kept: Vec<Vec<u8>>| if given.is_empty() { kept } else { given.clone() };
+    let tree = TreeOptions {
+        sentinels: or(&options.sentinels, keep.sentinels),
+        count: or(&options.count, keep.count),
+        hash: options.hash || keep.hash,
+        jobs: engine::threads::available(),
+    };
+    let kind = options.kind.or(old.as_ref().map(|e| kind_of(&e.shape))).unwrap_or(As::Fitting);
+    let mut shape = capture::shape(root, below, kind, &tree).map_err(|why| Error::new(exit::IO, why))?;
+    let for_trees = options.hash || !options.sentinels.is_empty() || !options.count.is_empty();
+    if for_trees && !matches!(shape, Shape::Tree { .. }) {
+        return Err(Error::usage("--sentinel, --count-name and --hash are for a directory"));
+    }
+    if let (Shape::File { escrow, sha256, .. }, Some(Shape::File { escrow: text, sha256: before, .. })) =
+        (&mut shape, old.as_ref().map(|e| &e.shape))
+        && *sha256 == *before
+    {
+        escrow.clone_from(text);
+    }
+    let (id, path) = (blank.id.clone(), blank.path.clone());
+    let base = old.unwrap_or_else(|| Entry { tier: tier_of(&blank.path, &shape), ..blank });
+    Ok(Entry {
+        id,
+        path,
+        tier: options.tier.unwrap_or(base.tier),
+        shape,
+        needs: if options.needs.is_empty() { base.needs } else { options.needs.clone() },
+        restore: options.restore.clone().or(base.restore),
+        timeout_s: options.timeout_s.or(base.timeout_s),
+        notes: options.notes.clone().or(base.notes),
+    })
+}
+
+/// What a tree entry records beyond its bounds, to record it again.
+pub(crate) fn tree_options(shape: &Shape) -> TreeOptions {
+    match shape {
+        Shape::Tree { sentinels, count, merkle, .. } => TreeOptions {
+            sentinels: sentinels.clone(),
+            count: count.iter().map(|(file, _)| file.clone()).collect(),
+            hash: merkle.is_some(),
+            jobs: engine::threads::available(),
+        },
+        _ => TreeOptions::default(),
+    }
+}
+
+/// The kind to capture an entry as again.
+pub(crate) fn kind_of(shape: &Shape) -> As {
+    match shape {
+        Shape::File { .. } => As::File,
+        Shape::Blob { .. } => As::Blob,
+        _ => As::Fitting,
+    }
+}
+
+/// The manifest's form of a path: below the root, else `~/` below the home.
+fn entry_path(manifest: &Manifest, operand: &[u8]) -> Result<Vec<u8>, Error> {
+    let given = Path::new(OsStr::from_bytes(operand));
+    let root = root_path(&manifest.header)?;
+    let home = home::user_home().ok();
+    let absolute = match (operand.strip_prefix(b"~/"), &home) {
+        (Some(below), Some(home)) => home.join(OsStr::from_bytes(below)),
+        _ if given.is_absolute() => given.to_owned(),
+        _ => root.join(given),
+    };
+    let clean = without_dots(&absolute)
+        .ok_or_else(|| Error::usage(format!("{} leaves the workspace", quoted(given.as_os_str()))))?;
+    if let Ok(below) = clean.strip_prefix(&root) {
+        return checked(below.as_os_str().as_bytes().to_vec(), given);
+    }
+    match home.as_ref().and_then(|h| clean.strip_prefix(h).ok()) {
+        Some(below) => checked([b"~/", below.as_os_str().as_bytes()].concat(), given),
+        None => Err(Error::usage(format!(
+            "{} is neither below {} nor below the home",
+            quoted(given.as_os_str()),
+            quoted(root.as_os_str())
+        ))),
+    }
+}
+
+fn checked(path: Vec<u8>, given: &Path) -> Result<Vec<u8>, Error> {
+    if name::is_contained(path.strip_prefix(b"~/").unwrap_or(&path)) {
+        Ok(path)
+    } else {
+        Err(Error::usage(format!("{} is the workspace itself", quoted(given.as_os_str()))))
+    }
+}
+
+/// An absolute path without `.`; `None` with a `..`, which would have to be resolved through links.
+fn without_dots(path: &Path) -> Option<PathBuf> {
+    let parts = path.components();
+    parts.map(|c| if c == Component::ParentDir { None } else { Some(c) }).collect()
+}
+
+/// The id that the path's entry has, else one made from the path that no other entry has.
+fn free_id(manifest: &Manifest, path: &[u8]) -> String {
+    if let Some(line) = manifest.lines.iter().find(|l| l.entry.path == path) {
+        return line.entry.id.clone();
+    }
+    let made = id_of(path);
+    let first = if made.is_empty() { "entry".to_owned() } else { made };
+    let mut id = first.clone();
+    let mut n = 1_usize;
+    while manifest.entry(&id).is_some() {
+        n += 1;
+        let suffix = format!("-{n}");
+        let end = first.len().min(64 - suffix.len());
+        id = format!("{}{suffix}", &first[..end]);
+    }
+    id
+}
+
+/// An id made from a path: what is no id character becomes `-`.
+fn id_of(path: &[u8]) -> String {
+    let text: String = path
+        .iter()
+        .map(|b| if b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_') { char::from(*b) } else { '-' })
+        .collect();
+    let text = text.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    text.chars()
+        .rev()
+        .take(64)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .collect::<String>()
+        .trim_start_matches(['-', '.', '_'])
+        .to_owned()
+}
+
+/// The tier that fits what a path is.
+fn tier_of(path: &[u8], shape: &Shape) -> u8 {
+    let text = String::from_utf8_lossy(path).to_lowercase();
+    let is_secret = [".shim/", "token", "credential", ".ssh/", ".netrc"].iter().any(|t| text.contains(t));
+    match shape {
+        _ if is_secret => 0,
+        _ if wipe::is_volatile(path) => 4,
+        Shape::Link { .. } | Shape::File { .. } => 1,
+        Shape::Tree { .. } => 2,
+        Shape::Blob { .. } => 3,
+    }
+}
+
+/// An entry for each pinned model whose file is here, with the pin's hash, restored by `hf-fetch`.
+pub(crate) fn models(manifest: &mut Manifest) -> Result<(), Error> {
+    let list = Models::load()?;
+    let mut added = 0;
+    for model in list.everyday() {
+        let path = model.path()?;
+        let Ok(meta) = path.metadata() else { continue };
+        if meta.len() != model.bytes {
+            contract::message::note(
+                "swr-add",
+                &format!("{} is not whole, not added", quoted(path.as_os_str())),
+            );
+            continue;
+        }
+        let options = Options {
+            id: Some(format!("model-{}", model.role)),
+            kind: Some(As::Blob),
+            tier: Some(3),
+            restore: Some(format!("hf-fetch {}", model.role)),
+            timeout_s: Some(3600),
+            ..Options::default()
+        };
+        paths(manifest, &options, &[path.as_os_str().as_bytes().to_vec()])?;
+        let id = format!("model-{}", model.role);
+        let found = manifest.entry(&id).map(|e| &e.shape);
+        if let (Some(Shape::Blob { sha256, .. }), Some(pin)) = (found, model.sha256)
+            && *sha256 != Some(pin)
+        {
+            return Err(Error::new(
+                exit::IO,
+                format!("{} is not the pinned model", quoted(path.as_os_str())),
+            )
+            .hint(format!("gguf-verify --deep {}, then hf-fetch {}", model.role, model.role)));
+        }
+        added += 1;
+    }
+    if added == 0 {
+        contract::message::note("swr-add", "no pinned model is here");
+    }
+    Ok(())
+}

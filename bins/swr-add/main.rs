@@ -1,0 +1,144 @@
+//! `swr-add`: captures entries of a workspace manifest from the healthy disk.
+
+mod add;
+mod retighten;
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::ExitCode;
+
+use contract::cli::{Arg, Stop, unknown};
+use contract::message::quoted;
+use contract::verdict::print;
+use contract::{Args, Code, Error, Swr, exit};
+use workspace::capture::As;
+use workspace::{Manifest, read};
+
+fn main() -> ExitCode {
+    contract::run::<Swr>(include_str!("help.txt"), go)
+}
+
+/// What to do with the operands.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Action {
+    #[default]
+    Add,
+    Retighten,
+    FromModels,
+    Remove,
+    Empty,
+}
+
+/// What the command line asks for; `None` and empty mean: not given.
+#[derive(Default)]
+pub(crate) struct Options {
+    action: Action,
+    operands: Vec<Vec<u8>>,
+    root: Option<Vec<u8>>,
+    pub(crate) id: Option<String>,
+    pub(crate) kind: Option<As>,
+    pub(crate) tier: Option<u8>,
+    pub(crate) sentinels: Vec<Vec<u8>>,
+    pub(crate) count: Vec<Vec<u8>>,
+    pub(crate) hash: bool,
+    pub(crate) needs: Vec<String>,
+    pub(crate) restore: Option<String>,
+    pub(crate) timeout_s: Option<u64>,
+    pub(crate) notes: Option<String>,
+}
+
+fn go(args: &mut Args) -> Result<Code, Stop> {
+    let options = options(args)?;
+    let bytes = read::stdin()?;
+    let mut manifest = if bytes.is_empty() {
+        let root = options.root.as_deref().unwrap_or(b"~");
+        let new = Manifest::empty(root);
+        Manifest::parse(&new.body).map_err(|_| Error::usage("--root is neither absolute nor below ~"))?
+    } else {
+        if options.root.is_some() {
+            return Err(Error::usage("--root is for a new manifest, this one has its root").into());
+        }
+        Manifest::parse_or_bad(&bytes)?
+    };
+    match options.action {
+        Action::Add => add::paths(&mut manifest, &options, &options.operands)?,
+        Action::Retighten => {
+            let ids = ids(&manifest, &options.operands)?;
+            retighten::entries(&mut manifest, &ids)?;
+        }
+        Action::FromModels => add::models(&mut manifest)?,
+        Action::Empty => {}
+        Action::Remove => {
+            let ids = ids(&manifest, &options.operands)?;
+            manifest.lines.retain(|l| !ids.contains(&l.entry.id));
+            manifest.rebuild();
+        }
+    }
+    let bytes = manifest.to_bytes();
+    // What is written must be readable: a bound that the whole exceeds is found here, before it is anybody's truth.
+    Manifest::parse_or_bad(&bytes)?;
+    print(&bytes)?;
+    Ok(exit::OK)
+}
+
+/// Operands that must be ids of the manifest.
+fn ids(manifest: &Manifest, operands: &[Vec<u8>]) -> Result<Vec<String>, Error> {
+    let known = |bytes: &Vec<u8>| {
+        let id = String::from_utf8_lossy(bytes).into_owned();
+        match manifest.entry(&id) {
+            Some(_) => Ok(id),
+            None => Err(Error::usage(format!("no entry has the id {}", quoted(id.as_ref())))),
+        }
+    };
+    operands.iter().map(known).collect()
+}
+
+fn options(args: &mut Args) -> Result<Options, Stop> {
+    let mut o = Options::default();
+    while let Some(arg) = args.next()? {
+        match arg {
+            Arg::Value(value) => o.operands.push(value.as_bytes().to_vec()),
+            Arg::Long("retighten") => o.action = Action::Retighten,
+            Arg::Long("from-models") => o.action = Action::FromModels,
+            Arg::Long("empty") => o.action = Action::Empty,
+            Arg::Long("remove") => o.action = Action::Remove,
+            Arg::Long("root") => o.root = Some(args.value()?.as_bytes().to_vec()),
+            Arg::Long("id") => o.id = Some(args.text()?),
+            Arg::Long("kind") => {
+                let text = args.text()?;
+                o.kind = Some(match text.as_str() {
+                    "file" => As::File,
+                    "blob" => As::Blob,
+                    "tree" => As::Fitting,
+                    _ => return Err(Error::usage(format!("'{text}' is not file, blob or tree")).into()),
+                });
+            }
+            Arg::Long("tier") => {
+                let text = args.text()?;
+                let tier = text.parse().ok().filter(|t| *t <= 4);
+                o.tier =
+                    Some(tier.ok_or_else(|| Error::usage(format!("'{text}' is not a tier from 0 to 4")))?);
+            }
+            Arg::Long("sentinel") => o.sentinels.push(args.value()?.as_bytes().to_vec()),
+            Arg::Long("count-name") => o.count.push(args.value()?.as_bytes().to_vec()),
+            Arg::Long("hash") => o.hash = true,
+            Arg::Long("needs") => o.needs.push(args.text()?),
+            Arg::Long("restore") => o.restore = Some(args.text()?),
+            Arg::Long("timeout") => {
+                let text = args.text()?;
+                let seconds = text.parse().ok().filter(|s| (1..=86_400).contains(s));
+                o.timeout_s =
+                    Some(seconds.ok_or_else(|| Error::usage(format!("'{text}' is not 1 to 86400 seconds")))?);
+            }
+            Arg::Long("notes") => o.notes = Some(args.text()?),
+            other => return Err(unknown(other)),
+        }
+    }
+    let needs_operands = matches!(o.action, Action::Add | Action::Remove);
+    if needs_operands && o.operands.is_empty() {
+        return Err(Error::usage("nothing is named").into());
+    }
+    if o.id.is_some() && o.operands.len() != 1 {
+        return Err(Error::usage("--id goes with one path").into());
+    }
+    Ok(o)
+}

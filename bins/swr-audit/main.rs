@@ -1,0 +1,66 @@
+//! `swr-audit`: finds what is worth protecting and is not.
+
+mod find;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use contract::cli::{Arg, Stop, bytes, unknown};
+use contract::message::quoted;
+use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
+use files::beneath::Root;
+use workspace::place::root_path;
+use workspace::{Manifest, Shape, escrow, read};
+
+fn main() -> ExitCode {
+    contract::run::<Swr>(include_str!("help.txt"), go)
+}
+
+fn go(args: &mut Args) -> Result<Code, Stop> {
+    let (mut path, mut least, mut json): (Option<PathBuf>, u64, bool) = (None, 1 << 20, false);
+    while let Some(arg) = args.next()? {
+        match arg {
+            Arg::Long("manifest") => path = Some(args.value()?.into()),
+            Arg::Long("json") => json = true,
+            Arg::Long("min-size") => {
+                let text = args.value()?;
+                let size = bytes(&text);
+                least =
+                    size.ok_or_else(|| Error::usage(format!("{} is not a count of bytes", quoted(&text))))?;
+            }
+            other => return Err(unknown(other)),
+        }
+    }
+    let given = path.is_some();
+    let path = match path {
+        Some(path) => path,
+        None => home::swr_home()?.join("manifest.jsonl"),
+    };
+    let manifest = if given || path.exists() {
+        Manifest::parse_or_bad(&read::file(&path)?)?
+    } else {
+        Manifest::empty(b"~")
+    };
+    let root = root_path(&manifest.header)?;
+    let root =
+        Root::open(&root).map_err(|cause| Error::io("open the workspace", root.as_os_str(), &cause))?;
+    let mut report = Report::<Swr>::new(json);
+    for found in find::all(&root, &manifest, least) {
+        report.say(&Verdict::new(found.state, found.kind, found.path, found.why))?;
+    }
+    let embedded = |line: &workspace::Line| match &line.entry.shape {
+        Shape::File { size, escrow: Some(text), .. } => Some((*size, text.len())),
+        _ => None,
+    };
+    let (count, size, text) = manifest
+        .lines
+        .iter()
+        .filter_map(embedded)
+        .fold((0, 0, 0), |(n, s, t), (size, len)| (n + 1, s + size, t + len));
+    if count > 0 {
+        let state = if size > escrow::TOTAL { State::Degraded } else { State::Ok };
+        let detail = format!("{count} files of {size} bytes embedded, {text} bytes in the manifest");
+        report.say(&Verdict::new(state, Kind::Manifest, "escrow", detail))?;
+    }
+    Ok(report.code())
+}

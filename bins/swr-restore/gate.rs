@@ -1,0 +1,97 @@
+//! The gate: recipes are code, so only a manifest this box signed, or one approved by its digest, is run.
+
+use std::path::Path;
+
+use contract::{Error, Fix};
+use files::digest::Sha;
+use seal::SigningKey;
+use workspace::json::{self, Json};
+use workspace::{Manifest, read};
+
+const LIMIT: u64 = 1 << 20;
+
+/// Whether the manifest may run.
+pub(crate) enum Gate {
+    /// It may: parsed from the very bytes that were checked.
+    Open(Manifest),
+    /// It may not.
+    Closed {
+        /// The cause.
+        why: String,
+        /// The next command.
+        hint: String,
+    },
+}
+
+/// What was accepted before, from `accepted.jsonl`.
+#[derive(Default)]
+struct Accepted {
+    highest: Vec<(String, u64)>,
+    approved: Vec<Sha>,
+}
+
+/// Reads the manifest once, and decides over those bytes.
+pub(crate) fn open(fix: &Fix, path: &Path, home: &Path, trust: Option<Sha>) -> Result<Gate, Error> {
+    let manifest = Manifest::parse_or_bad(&read::file(path)?)?;
+    let digest = manifest.digest();
+    let record = home.join("accepted.jsonl");
+    let before = Accepted::load(&record)?;
+    let approved = before.approved.contains(&digest);
+    if trust.is_some_and(|t| t != digest) {
+        let why = format!("the manifest's digest is {}, not the one given with --trust", digest.hex());
+        return Ok(Gate::Closed { why, hint: "look at what changed before approving another digest".into() });
+    }
+    if approved || trust.is_some() {
+        if !approved {
+            append(fix, &record, &format!("{{\"approved\":{}}}", json::quote(&digest.hex())))?;
+        }
+        return Ok(Gate::Open(manifest));
+    }
+    let approve = format!("read it, then swr sign; or approve this one content: --trust {}", digest.hex());
+    let Some(key) = SigningKey::read(&home.join("signing.key"))? else {
+        let why = seal::Refusal::NoKey.words().to_owned();
+        return Ok(Gate::Closed { why, hint: approve });
+    };
+    if let Err(refusal) = key.check(&manifest) {
+        return Ok(Gate::Closed { why: refusal.words().to_owned(), hint: approve });
+    }
+    let (id, seq) = (key.id(), manifest.header.seq);
+    let highest = before.highest.iter().filter(|(k, _)| *k == id).map(|(_, n)| *n).max();
+    match highest {
+        Some(highest) if seq < highest => {
+            let why = format!("the manifest is old: seq {seq}, and {highest} was accepted before");
+            Ok(Gate::Closed { why, hint: approve })
+        }
+        Some(highest) if seq == highest => Ok(Gate::Open(manifest)),
+        _ => {
+            append(fix, &record, &format!("{{\"key\":{},\"seq\":{seq}}}", json::quote(&id)))?;
+            Ok(Gate::Open(manifest))
+        }
+    }
+}
+
+impl Accepted {
+    /// A line that cannot be read is skipped: forgetting an approval is safe, and the highest seq has one line each.
+    fn load(path: &Path) -> Result<Self, Error> {
+        let lines =
+            files::records::read(path, LIMIT).map_err(|cause| Error::io("read", path.as_os_str(), &cause))?;
+        let mut accepted = Self::default();
+        for line in lines {
+            let Ok(Json::Object(pairs)) = json::parse(&line) else { continue };
+            let get = |key: &str| pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v);
+            match (get("key"), get("seq"), get("approved")) {
+                (Some(Json::Text(key)), Some(Json::Number(seq)), None) => {
+                    accepted.highest.push((key.clone(), *seq));
+                }
+                (None, None, Some(Json::Text(hex))) => accepted.approved.extend(Sha::from_hex(hex)),
+                _ => {}
+            }
+        }
+        Ok(accepted)
+    }
+}
+
+fn append(fix: &Fix, path: &Path, line: &str) -> Result<(), Error> {
+    files::records::append(fix, path, line.as_bytes())
+        .map_err(|cause| Error::io("write", path.as_os_str(), &cause))
+}

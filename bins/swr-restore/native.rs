@@ -1,0 +1,150 @@
+//! Repairs that need no recipe: permission bits, links, empty directories, embedded files.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+
+use contract::message::cause_of;
+use files::beneath::{Place, Root};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use workspace::verify::Repair;
+use workspace::{Entry, Shape, escrow, name};
+
+/// Applies one native repair. `aside` moves what is in the way to a safe place and says where.
+pub(crate) fn apply(
+    root: &Root,
+    entry: &Entry,
+    path: &[u8],
+    repair: &Repair,
+    aside: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    match repair {
+        Repair::Nothing | Repair::Recipe => Ok(()),
+        Repair::Mode(path, mode) => set_mode(root, path, *mode).map_err(|e| words("chmod", path, &e)),
+        Repair::Link(path, target) => link(root, path, target, aside),
+        Repair::EmptyDir(path, mode) => directory(root, path, *mode).map_err(|e| words("make", path, &e)),
+        Repair::Escrow => embedded(root, entry, path, aside),
+    }
+}
+
+fn words(doing: &str, path: &[u8], cause: &io::Error) -> String {
+    format!("cannot {doing} '{}': {}", name::encode(path), cause_of(cause))
+}
+
+/// Through a descriptor, so that the name cannot become a link in between.
+fn set_mode(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
+    let fd = root.open_at(path, OFlags::PATH, Mode::empty())?;
+    let stat = rustix::fs::fstat(&fd)?;
+    if !matches!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile | FileType::Directory) {
+        return Err(Errno::LOOP.into());
+    }
+    let by_descriptor = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    Ok(rustix::fs::chmod(by_descriptor, Mode::from_raw_mode(mode))?)
+}
+
+fn link(
+    root: &Root,
+    path: &[u8],
+    target: &[u8],
+    aside: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    make_parents(root, path)?;
+    match root.stat(path) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink => aside(path)?,
+        Ok(_) | Err(_) => {}
+    }
+    let failed = |cause: io::Error| words("link", path, &cause);
+    let place = root.place(path).map_err(failed)?;
+    let temporary = temporary(&place);
+    rustix::fs::symlinkat(target, &place.parent, temporary.as_slice()).map_err(|e| failed(e.into()))?;
+    rustix::fs::renameat(&place.parent, temporary.as_slice(), &place.parent, place.name.as_slice()).map_err(
+        |cause| {
+            let _ = rustix::fs::unlinkat(&place.parent, temporary.as_slice(), AtFlags::empty());
+            failed(cause.into())
+        },
+    )
+}
+
+fn directory(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
+    make_parents(root, path).map_err(io::Error::other)?;
+    let place = root.place(path)?;
+    match rustix::fs::mkdirat(&place.parent, place.name.as_slice(), Mode::from_raw_mode(0o700)) {
+        Ok(()) | Err(Errno::EXIST) => set_mode(root, path, mode),
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+fn embedded(
+    root: &Root,
+    entry: &Entry,
+    path: &[u8],
+    aside: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    let Shape::File { size, sha256, mode, escrow: Some(text) } = &entry.shape else {
+        return Err("nothing is embedded for it".into());
+    };
+    let content = escrow::unpack(text, *size, *sha256)?;
+    make_parents(root, path)?;
+    if root.stat(path).is_ok() {
+        aside(path)?;
+    }
+    write_new(root, path, &content, *mode).map_err(|e| words("write", path, &e))
+}
+
+/// A whole file or none, below the root.
+fn write_new(root: &Root, path: &[u8], content: &[u8], mode: u32) -> io::Result<()> {
+    let place = root.place(path)?;
+    let temporary = temporary(&place);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::openat(
+        &place.parent,
+        temporary.as_slice(),
+        flags,
+        Mode::from_raw_mode(0o600),
+    )?);
+    let written = file.write_all(content).and_then(|()| {
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+        file.sync_all()?;
+        Ok(rustix::fs::renameat(&place.parent, temporary.as_slice(), &place.parent, place.name.as_slice())?)
+    });
+    if written.is_err() {
+        let _ = rustix::fs::unlinkat(&place.parent, temporary.as_slice(), AtFlags::empty());
+    }
+    written
+}
+
+fn temporary(place: &Place) -> Vec<u8> {
+    let mut name = b".".to_vec();
+    name.extend_from_slice(&place.name);
+    name.truncate(200);
+    name.extend_from_slice(format!(".{}.tmp", std::process::id()).as_bytes());
+    name
+}
+
+/// Makes the directories above `path` that are missing, 0755, without following a link.
+fn make_parents(root: &Root, path: &[u8]) -> Result<(), String> {
+    for (at, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
+        let dir = &path[..at];
+        let made = root.place(dir).and_then(|place| {
+            match rustix::fs::mkdirat(&place.parent, place.name.as_slice(), Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Err(cause) => Err(cause.into()),
+            }
+        });
+        made.map_err(|cause| words("make", dir, &cause))?;
+    }
+    Ok(())
+}
+
+/// Makes the directories above an entry, so that its recipe can write it.
+pub(crate) fn parents(root: &Root, path: &[u8]) -> Result<(), String> {
+    make_parents(root, path)
+}
+
+/// An entry's absolute path, for messages.
+pub(crate) fn absolute(root: &Root, path: &[u8]) -> std::path::PathBuf {
+    root.path().join(OsStr::from_bytes(path))
+}

@@ -1,0 +1,188 @@
+//! One entry from damage to health: look, repair natively, move aside, run the recipe, look again.
+
+use std::path::PathBuf;
+
+use contract::message::{note, quoted};
+use contract::{Error, Fix, State, clock};
+use files::beneath::Root;
+use workspace::Entry;
+use workspace::verify::{self, Depth, Finding, Repair};
+
+use crate::journal::Journal;
+use crate::quarantine::{self, Aside};
+use crate::{native, recipe};
+
+/// What became of an entry.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Nothing was wrong any more.
+    Healthy,
+    /// It was damaged and is healthy.
+    Healed(String),
+    /// It would be repaired so.
+    Would(String),
+    /// It could not be repaired.
+    Failed(String),
+    /// It could not be checked.
+    Unknown(String),
+    /// Its repair ended well and it is still damaged.
+    Still(Vec<Finding>),
+    /// This process was told to stop.
+    Stopped(i32),
+}
+
+/// Says what a repair would do.
+pub(crate) fn dry(entry: &Entry, findings: &[Finding]) -> Outcome {
+    if let Some(finding) = findings.iter().find(|f| f.repair == Repair::Nothing) {
+        return Outcome::Unknown(finding.detail.clone());
+    }
+    let by_recipe = findings.iter().any(|f| f.repair == Repair::Recipe);
+    match (&entry.restore, by_recipe) {
+        (None, true) => Outcome::Failed(format!("{}; it has no recipe", findings[0].detail)),
+        (Some(recipe), true) => Outcome::Would(format!("{}; would run: {recipe}", findings[0].detail)),
+        (_, false) => Outcome::Would(format!("{}; repaired without a recipe", findings[0].detail)),
+    }
+}
+
+/// All that a repair needs beside the entry.
+pub(crate) struct Bench<'a> {
+    pub(crate) fix: &'a Fix,
+    pub(crate) home: PathBuf,
+    pub(crate) journal: Option<&'a Journal<'a>>,
+    pub(crate) quarantine: bool,
+    pub(crate) jobs: usize,
+}
+
+impl Bench<'_> {
+    /// Looks anew, without the cache; blobs whole after a repair.
+    pub(crate) fn look(&self, root: &Root, entry: &Entry, path: &[u8], deep: bool) -> Vec<Finding> {
+        let depth = Depth { deep, cache: None, now: clock::now().wall, jobs: self.jobs };
+        verify::entry(root, entry, path, &depth).findings
+    }
+
+    /// Repairs one entry.
+    pub(crate) fn repair(&self, root: &Root, entry: &Entry, path: &[u8]) -> Result<Outcome, Error> {
+        let findings = self.look(root, entry, path, false);
+        let Some(first) = findings.first() else { return Ok(Outcome::Healthy) };
+        let was = first.detail.clone();
+        if let Some(unknown) = findings.iter().find(|f| f.repair == Repair::Nothing) {
+            return Ok(Outcome::Unknown(unknown.detail.clone()));
+        }
+        let mut moved = Vec::new();
+        if let Err(why) = self.natively(root, entry, path, &findings, &mut moved) {
+            return Ok(Outcome::Failed(format!("{was}; {why}")));
+        }
+        let by_recipe = findings.iter().any(|f| f.repair == Repair::Recipe);
+        let ended = if by_recipe { self.by_recipe(root, entry, path, &mut moved)? } else { None };
+        Ok(match ended {
+            Some(Outcome::Failed(why)) => Outcome::Failed(format!("{was}; {why}")),
+            Some(other) => other,
+            None => self.judge(root, entry, path, &was, moved),
+        })
+    }
+
+    /// Runs the recipe; `None` when it ended well.
+    fn by_recipe(
+        &self,
+        root: &Root,
+        entry: &Entry,
+        path: &[u8],
+        moved: &mut Vec<Aside>,
+    ) -> Result<Option<Outcome>, Error> {
+        let Some(recipe) = &entry.restore else {
+            return Ok(Some(Outcome::Failed("it has no recipe".into())));
+        };
+        if let Err(why) = native::parents(root, path) {
+            return Ok(Some(Outcome::Failed(why)));
+        }
+        let mut original = None;
+        if self.quarantine && root.stat(path).is_ok() {
+            self.aside(root, entry, path, moved)?;
+            original = moved.last().map(|a| a.place.clone());
+        }
+        let ended = recipe::run(self.fix, entry, recipe, root.path(), &self.home)?;
+        let why = match ended {
+            recipe::End::Well => return Ok(None),
+            recipe::End::Badly(why) => Outcome::Failed(why),
+            recipe::End::Stopped(signal) => Outcome::Stopped(signal),
+        };
+        if let Some(place) = original {
+            self.back(root, entry, path, &place, moved)?;
+        }
+        Ok(Some(why))
+    }
+
+    /// Applies every repair that needs no recipe.
+    fn natively(
+        &self,
+        root: &Root,
+        entry: &Entry,
+        path: &[u8],
+        findings: &[Finding],
+        moved: &mut Vec<Aside>,
+    ) -> Result<(), String> {
+        for finding in findings {
+            let mut aside = |at: &[u8]| self.aside(root, entry, at, moved).map_err(|e| e.message);
+            native::apply(root, entry, path, &finding.repair, &mut aside)?;
+        }
+        Ok(())
+    }
+
+    fn judge(&self, root: &Root, entry: &Entry, path: &[u8], was: &str, mut moved: Vec<Aside>) -> Outcome {
+        let mut left = self.look(root, entry, path, true);
+        let native = |f: &Finding| !matches!(f.repair, Repair::Nothing | Repair::Recipe);
+        // A recipe brings content; its modes are those of its umask.
+        if !left.is_empty() && left.iter().all(native) {
+            if let Err(why) = self.natively(root, entry, path, &left, &mut moved) {
+                return Outcome::Failed(why);
+            }
+            left = self.look(root, entry, path, true);
+        }
+        if left.iter().any(|f| f.state == State::Unknown) {
+            return Outcome::Unknown(left[0].detail.clone());
+        }
+        if !left.is_empty() {
+            return Outcome::Still(left);
+        }
+        let places: Vec<_> = moved.iter().map(|a| quoted(a.place.as_os_str())).collect();
+        let kept =
+            if places.is_empty() { String::new() } else { format!("; kept aside: {}", places.join(" ")) };
+        Outcome::Healed(format!("was: {was}{kept}"))
+    }
+
+    /// Moves what is at `path` to the quarantine; the journal knows the place before it happens.
+    fn aside(&self, root: &Root, entry: &Entry, path: &[u8], moved: &mut Vec<Aside>) -> Result<(), Error> {
+        let place = quarantine::place(self.fix, &self.home, &entry.id, path)?;
+        if let Some(journal) = self.journal {
+            journal.aside(&entry.id, &place)?;
+        }
+        let absolute = native::absolute(root, path);
+        let aside = quarantine::move_aside(root, path, &place)
+            .map_err(|cause| Error::io("move aside", absolute.as_os_str(), &cause))?;
+        note(
+            "swr-restore",
+            &format!("moved {} to {}", quoted(absolute.as_os_str()), quoted(aside.place.as_os_str())),
+        );
+        moved.push(aside);
+        Ok(())
+    }
+
+    /// A failed recipe: what it left goes aside too, and the original comes back.
+    fn back(
+        &self,
+        root: &Root,
+        entry: &Entry,
+        path: &[u8],
+        original: &std::path::Path,
+        moved: &mut Vec<Aside>,
+    ) -> Result<(), Error> {
+        if root.stat(path).is_ok() {
+            self.aside(root, entry, path, moved)?;
+        }
+        let absolute = native::absolute(root, path);
+        quarantine::put_back(root, path, original)
+            .map_err(|cause| Error::io("put back", absolute.as_os_str(), &cause))?;
+        note("swr-restore", &format!("put {} back", quoted(absolute.as_os_str())));
+        self.journal.map_or(Ok(()), |journal| journal.back(&entry.id))
+    }
+}

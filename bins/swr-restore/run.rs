@@ -1,0 +1,163 @@
+//! A whole restore: lock, order, one entry after the other, what depends on a failure skipped.
+
+use std::path::Path;
+
+use contract::message::{note, quoted};
+use contract::{Error, Fix, Report, State, Swr, Verdict, exit};
+use workspace::place::Places;
+use workspace::verify::Finding;
+use workspace::{Entry, Manifest, order};
+
+use crate::Options;
+use crate::journal::Journal;
+use crate::repair::{Bench, Outcome, dry};
+
+/// Restores everything that the options select.
+pub(crate) fn run(
+    fix: &Fix,
+    manifest: &Manifest,
+    home: &Path,
+    options: &Options,
+    report: &mut Report<Swr>,
+) -> Result<(), Error> {
+    let _lock = if options.dry_run { None } else { Some(files::lock::exclusive(home, options.wait)?) };
+    let places = Places::open(&manifest.header)?;
+    let before = Journal::unfinished(home)?;
+    let digest = manifest.digest();
+    if let Some(unfinished) = &before {
+        note("swr-restore", "an earlier restore was interrupted");
+        for (id, place) in &unfinished.aside {
+            note("swr-restore", &format!("what was at {id} is kept at {}", quoted(place.as_os_str())));
+        }
+    }
+    let keep = before.as_ref().is_some_and(|u| !u.aside.is_empty() || options.resume);
+    let journal = if options.dry_run { None } else { Some(Journal::begin(fix, home, digest, keep)?) };
+    let bench = Bench {
+        fix,
+        home: home.to_owned(),
+        journal: journal.as_ref(),
+        quarantine: options.quarantine,
+        jobs: engine_jobs(),
+    };
+    let resumed =
+        before.filter(|u| options.resume && u.manifest == Some(digest)).map(|u| u.done).unwrap_or_default();
+    let mut restore = Restore { manifest, options, bench, failed: Vec::new(), report };
+    restore.all(&places, &resumed)?;
+    match &journal {
+        Some(journal) => journal.end(),
+        None => Ok(()),
+    }
+}
+
+fn engine_jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(8)
+}
+
+struct Restore<'a> {
+    manifest: &'a Manifest,
+    options: &'a Options,
+    bench: Bench<'a>,
+    /// Ids that are not healthy after their turn.
+    failed: Vec<String>,
+    report: &'a mut Report<Swr>,
+}
+
+impl Restore<'_> {
+    fn all(&mut self, places: &Places, resumed: &[String]) -> Result<(), Error> {
+        let entries: Vec<&Entry> = self.manifest.lines.iter().map(|l| &l.entry).collect();
+        let order = order::order(&entries);
+        for (n, id) in &order.unknown {
+            note("swr-restore", &format!("{} needs '{id}', which no entry is", entries[*n].id));
+        }
+        for cycle in &order.cycles {
+            let words = order::cycle_words(&entries, cycle);
+            for n in cycle {
+                self.unordered(places, entries[*n], State::Failed, &format!("cycle of needs: {words}"))?;
+            }
+        }
+        for n in &order.behind_cycles {
+            self.unordered(places, entries[*n], State::Skipped, "what it needs is in a cycle of needs")?;
+        }
+        for n in order.sequence {
+            // What an interrupted run had finished is only looked at: it is healthy or was reported.
+            let entry = entries[n];
+            self.entry(places, entry, resumed.contains(&entry.id))?;
+        }
+        Ok(())
+    }
+
+    /// An entry that has no place in the order: said only if it is damaged.
+    fn unordered(&mut self, places: &Places, entry: &Entry, state: State, why: &str) -> Result<(), Error> {
+        let (root, path) = places.of(entry)?;
+        if !self.selected(entry) || self.bench.look(root, entry, path, false).is_empty() {
+            return Ok(());
+        }
+        self.failed.push(entry.id.clone());
+        self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), why))
+    }
+
+    fn selected(&self, entry: &Entry) -> bool {
+        self.options.only.is_empty() || self.options.only.contains(&entry.id)
+    }
+
+    fn entry(&mut self, places: &Places, entry: &Entry, resumed: bool) -> Result<(), Error> {
+        let (root, path) = places.of(entry)?;
+        let findings = self.bench.look(root, entry, path, false);
+        if findings.is_empty() {
+            return Ok(());
+        }
+        if !self.selected(entry) || resumed && findings.iter().all(|f| f.state == State::Unknown) {
+            // Not ours to repair now, but what needs it must know.
+            self.failed.push(entry.id.clone());
+            return Ok(());
+        }
+        if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(n)) {
+            self.failed.push(entry.id.clone());
+            let detail = format!("{}; not attempted: it needs '{needed}'", findings[0].detail);
+            return self.report.say(&Verdict::new(State::Skipped, entry.kind(), entry.id.as_str(), detail));
+        }
+        let outcome = if self.options.dry_run {
+            dry(entry, &findings)
+        } else {
+            note("swr-restore", &format!("{}: {}", entry.id, findings[0].detail));
+            self.bench.repair(root, entry, path)?
+        };
+        self.say(entry, outcome)
+    }
+
+    fn say(&mut self, entry: &Entry, outcome: Outcome) -> Result<(), Error> {
+        let (state, detail) = match outcome {
+            Outcome::Healthy => (State::Ok, "came back by itself".to_owned()),
+            Outcome::Healed(detail) => (State::Healed, detail),
+            Outcome::Would(detail) => (State::Would, detail),
+            Outcome::Failed(detail) => (State::Failed, detail),
+            Outcome::Unknown(detail) => (State::Unknown, detail),
+            Outcome::Still(left) => return self.still(entry, &left),
+            Outcome::Stopped(signal) => {
+                let status = u8::try_from(128 + signal).unwrap_or(u8::MAX);
+                return Err(Error::new(contract::Code::transparent(status), "told to stop")
+                    .hint("swr restore --resume goes on where this ended"));
+            }
+        };
+        if !matches!(state, State::Ok | State::Healed | State::Would) {
+            self.failed.push(entry.id.clone());
+        }
+        // Said before it is noted: a disk that is full now takes no verdict away.
+        self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), detail))?;
+        self.done(entry)
+    }
+
+    fn done(&self, entry: &Entry) -> Result<(), Error> {
+        self.bench.journal.map_or(Ok(()), |journal| journal.done(&entry.id))
+    }
+
+    fn still(&mut self, entry: &Entry, left: &[Finding]) -> Result<(), Error> {
+        self.failed.push(entry.id.clone());
+        self.report.fold(exit::swr::STILL_DAMAGED);
+        for finding in left {
+            let detail = format!("still damaged after its repair: {}", finding.detail);
+            self.report.say(&Verdict::new(finding.state, entry.kind(), entry.id.as_str(), detail))?;
+        }
+        self.done(entry)
+    }
+}

@@ -1,0 +1,97 @@
+//! `swr-verify`: compares the disk with the workspace manifest.
+
+mod look;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use contract::cli::{Arg, Stop, unknown};
+use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
+use workspace::cache::Cache;
+use workspace::{Manifest, read, wipe};
+
+fn main() -> ExitCode {
+    contract::run::<Swr>(include_str!("help.txt"), go)
+}
+
+#[derive(Default)]
+struct Options {
+    manifest: Option<PathBuf>,
+    only: Vec<String>,
+    deep: bool,
+    no_cache: bool,
+    update_cache: bool,
+    jobs: Option<usize>,
+    json: bool,
+}
+
+fn go(args: &mut Args) -> Result<Code, Stop> {
+    let options = options(args)?;
+    let home = home::swr_home()?;
+    let path = options.manifest.clone().unwrap_or_else(|| home.join("manifest.jsonl"));
+    let bytes = if path.as_os_str() == "-" { read::stdin()? } else { read::file(&path)? };
+    let manifest = Manifest::parse_or_bad(&bytes)?;
+    for id in &options.only {
+        if manifest.entry(id).is_none() {
+            return Err(Error::usage(format!("no entry has the id '{id}'"))
+                .hint("swr check names every id")
+                .into());
+        }
+    }
+    let cache_path = home.join("verify.cache");
+    let mut cache = if options.no_cache { Cache::default() } else { Cache::load(&cache_path) };
+    let host = look::host();
+    let moved = cache.host().is_some_and(|before| before != host);
+    let looked = look::all(&manifest, &options.only, &options.settings(), &cache)?;
+    let mut report = Report::<Swr>::new(options.json);
+    for (entry, result) in &looked {
+        if result.findings.is_empty() {
+            report.say(&Verdict::new(State::Ok, entry.kind(), entry.id.as_str(), &result.healthy))?;
+        }
+        for finding in &result.findings {
+            report.say(&Verdict::new(finding.state, entry.kind(), entry.id.as_str(), &finding.detail))?;
+        }
+    }
+    let found: Vec<_> = looked.iter().map(|(e, r)| (*e, r.findings.as_slice())).collect();
+    if let Some(signature) = wipe::signature(&found).filter(|_| options.only.is_empty()) {
+        report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;
+    }
+    if moved && found.iter().any(|(_, f)| !f.is_empty()) {
+        let why = "the cpu or machine is another than at the last look";
+        report.say(&Verdict::new(State::Degraded, Kind::Manifest, "moved-host", why))?;
+    }
+    if options.update_cache {
+        look::remember(&mut cache, &manifest, &looked, host);
+        look::save(&cache, &home, &cache_path)?;
+    }
+    Ok(report.code())
+}
+
+impl Options {
+    fn settings(&self) -> look::Settings {
+        let jobs = self.jobs.unwrap_or_else(engine::threads::available).clamp(1, 8);
+        look::Settings { deep: self.deep, jobs }
+    }
+}
+
+fn options(args: &mut Args) -> Result<Options, Stop> {
+    let mut options = Options::default();
+    while let Some(arg) = args.next()? {
+        match arg {
+            Arg::Long("manifest") => options.manifest = Some(args.value()?.into()),
+            Arg::Long("only") => options.only.push(args.text()?),
+            Arg::Long("deep") => options.deep = true,
+            Arg::Long("no-cache") => options.no_cache = true,
+            Arg::Long("update-cache") => options.update_cache = true,
+            Arg::Long("json") => options.json = true,
+            Arg::Long("jobs") => {
+                let text = args.text()?;
+                let jobs = text.parse().ok().filter(|n| (1..=64).contains(n));
+                options.jobs =
+                    Some(jobs.ok_or_else(|| Error::usage(format!("'{text}' is not 1 to 64 jobs")))?);
+            }
+            other => return Err(unknown(other)),
+        }
+    }
+    Ok(options)
+}

@@ -1,0 +1,83 @@
+//! `swr-why`: says cause, risk, dependents and fix of damage in plain words.
+
+mod explain;
+
+use std::io::BufRead as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use contract::cli::{Arg, Stop, unknown};
+use contract::exit::Family as _;
+use contract::verdict::print;
+use contract::{Args, Code, Error, Kind, State, Swr, Verdict, exit, home};
+use workspace::{Manifest, read};
+
+/// A longer line is not a verdict.
+const LINE: u64 = 64 << 10;
+
+fn main() -> ExitCode {
+    contract::run::<Swr>(include_str!("help.txt"), go)
+}
+
+fn go(args: &mut Args) -> Result<Code, Stop> {
+    let (mut path, mut ids): (Option<PathBuf>, Vec<String>) = (None, Vec::new());
+    while let Some(arg) = args.next()? {
+        match arg {
+            Arg::Long("manifest") => path = Some(args.value()?.into()),
+            Arg::Value(id) => ids.push(id.to_string_lossy().into_owned()),
+            other => return Err(unknown(other)),
+        }
+    }
+    let path = match path {
+        Some(path) => path,
+        None => home::swr_home()?.join("manifest.jsonl"),
+    };
+    let manifest = Manifest::parse_or_bad(&read::file(&path)?)?;
+    if ids.is_empty() {
+        return Ok(from_verdicts(&manifest)?);
+    }
+    for id in &ids {
+        let entry = manifest.entry(id).ok_or_else(|| Error::usage(format!("no entry has the id '{id}'")))?;
+        print(explain::entry(&manifest, entry, &[]).as_bytes())?;
+    }
+    Ok(exit::OK)
+}
+
+/// Explains what the verdict lines on standard input say, entry by entry, in the order they come.
+fn from_verdicts(manifest: &Manifest) -> Result<Code, Error> {
+    let mut code = exit::OK;
+    let mut pending: Vec<Verdict> = Vec::new();
+    let mut input = std::io::stdin().lock();
+    loop {
+        let mut line = Vec::new();
+        let read = std::io::Read::take(&mut input, LINE)
+            .read_until(b'\n', &mut line)
+            .map_err(|cause| Error::io("read", "standard input".as_ref(), &cause))?;
+        let verdict = Verdict::parse(line.strip_suffix(b"\n").unwrap_or(&line));
+        let same = verdict.as_ref().is_some_and(|v| pending.first().is_none_or(|p| p.subject == v.subject));
+        if !same {
+            flush(manifest, &pending)?;
+            pending.clear();
+        }
+        if read == 0 {
+            return Ok(code);
+        }
+        if let Some(verdict) = verdict {
+            code = Swr::worse(code, Swr::code(verdict.state, verdict.kind));
+            pending.push(verdict);
+        }
+    }
+}
+
+fn flush(manifest: &Manifest, verdicts: &[Verdict]) -> Result<(), Error> {
+    let is_well = |v: &&Verdict| matches!(v.state, State::Ok | State::Healed);
+    let found: Vec<Verdict> = verdicts.iter().filter(|v| !is_well(v)).cloned().collect();
+    let Some(first) = found.first() else { return Ok(()) };
+    let subject = String::from_utf8_lossy(&first.subject);
+    let text = match manifest.entry(&subject) {
+        _ if first.kind == Kind::Manifest => explain::signature(&subject, &first.detail),
+        Some(entry) => explain::entry(manifest, entry, &found),
+        None => format!("{subject}: {} - the manifest has no such entry\n\n", first.detail),
+    };
+    print(text.as_bytes())
+}

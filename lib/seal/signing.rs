@@ -1,0 +1,190 @@
+//! The box's own signature on its manifest: HMAC-SHA-256 (RFC 2104) with a key that never leaves the box.
+//!
+//! Message: `SWR1`, then length (u64, big-endian) and bytes of a type string, then length and bytes of the body.
+//! Key: HKDF-SHA-512 (RFC 5869) of `signing.key`, salt `swr/signing/v1`, info `manifest`.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use contract::{Error, Fix, exit, message};
+use files::digest::Sha;
+use hkdf::Hkdf;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::{Sha256, Sha512};
+use workspace::{Manifest, Signature};
+use zeroize::Zeroizing;
+
+/// The algorithm's name in a signature line.
+pub const ALGORITHM: &str = "hmac-sha256";
+const TYPE: &[u8] = b"swr/manifest/v1";
+const SECRET: usize = 32;
+
+/// The secret of this box.
+pub struct SigningKey(Zeroizing<[u8; SECRET]>);
+
+/// Why a manifest is not accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It has no signature line at all.
+    Unsigned,
+    /// This box has no key to check with.
+    NoKey,
+    /// It is signed, but not by this box's key.
+    OtherKey,
+    /// A line names this box's key and does not fit the bytes.
+    Altered,
+}
+
+impl Refusal {
+    /// In words, for a verdict's detail.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Unsigned => "the manifest is not signed",
+            Self::NoKey => "this box has no signing key to check it with",
+            Self::OtherKey => "the manifest is signed by another box's key",
+            Self::Altered => "the manifest was altered after it was signed",
+        }
+    }
+}
+
+impl SigningKey {
+    /// Reads the key file. It must be a regular file of 32 bytes, ours, and closed to others.
+    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
+        let name = path.as_os_str();
+        let opened =
+            OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+        let file = match opened {
+            Ok(file) => file,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(Error::io("read", name, &cause)),
+        };
+        let meta = file.metadata().map_err(|cause| Error::io("read", name, &cause))?;
+        let refuse =
+            |what: &str| Error::new(exit::swr::MANIFEST, format!("{} {what}", message::quoted(name)));
+        if !meta.is_file() || meta.size() != SECRET as u64 {
+            return Err(refuse("is not a signing key of 32 bytes"));
+        }
+        if meta.mode() & 0o077 != 0 {
+            return Err(refuse("can be read by others").hint(format!("chmod 600 {}", message::quoted(name))));
+        }
+        let mut secret = Zeroizing::new([0; SECRET]);
+        let mut from = file;
+        from.read_exact(&mut *secret).map_err(|cause| Error::io("read", name, &cause))?;
+        Ok(Some(Self(secret)))
+    }
+
+    /// Makes a new key at `path`, 0600 from creation, appearing whole. An existing file is never replaced: a key that
+    /// another made meanwhile is then the box's key.
+    pub fn create(fix: &Fix, path: &Path) -> Result<Self, Error> {
+        let mut secret = Zeroizing::new([0; SECRET]);
+        getrandom::fill(&mut *secret)
+            .map_err(|cause| Error::new(exit::IO, format!("cannot get random bytes: {cause}")))?;
+        let write = || {
+            let mut file = files::atomic::begin(fix, path)?;
+            file.write_all(&*secret)?;
+            file.commit_new(0o600)
+        };
+        let failed = |cause: &io::Error| Error::io("create", path.as_os_str(), cause);
+        match write() {
+            Ok(()) => Ok(Self(secret)),
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+                Self::read(path)?.ok_or_else(|| failed(&cause))
+            }
+            Err(cause) => Err(failed(&cause)),
+        }
+    }
+
+    /// Which key this is, without telling it: 16 hexadecimal digits.
+    pub fn id(&self) -> String {
+        Sha(*self.derive(b"key-id")).hex()[..16].to_owned()
+    }
+
+    /// The signature line for these exact bytes.
+    pub fn sign(&self, body: &[u8]) -> Signature {
+        let tag = self.mac(body).finalize().into_bytes();
+        Signature { algorithm: ALGORITHM.into(), key: self.id(), value: Sha(tag.into()).hex() }
+    }
+
+    /// Whether one signature line of `manifest` is this key's over its exact body.
+    pub fn check(&self, manifest: &Manifest) -> Result<(), Refusal> {
+        if manifest.signatures.is_empty() {
+            return Err(Refusal::Unsigned);
+        }
+        let id = self.id();
+        let mut refusal = Refusal::OtherKey;
+        for line in manifest.signatures.iter().filter(|l| l.algorithm == ALGORITHM && l.key == id) {
+            let tag = Sha::from_hex(&line.value).ok_or(Refusal::Altered)?;
+            if self.mac(&manifest.body).verify_slice(&tag.0).is_ok() {
+                return Ok(());
+            }
+            refusal = Refusal::Altered;
+        }
+        Err(refusal)
+    }
+
+    fn mac(&self, body: &[u8]) -> Hmac<Sha256> {
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&*self.derive(b"manifest")).expect("HMAC takes any key length");
+        mac.update(b"SWR1");
+        for part in [TYPE, body] {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        mac
+    }
+
+    fn derive(&self, info: &[u8]) -> Zeroizing<[u8; 32]> {
+        let mut key = Zeroizing::new([0; 32]);
+        Hkdf::<Sha512>::new(Some(b"swr/signing/v1"), &*self.0)
+            .expand(info, &mut *key)
+            .expect("32 bytes are within HKDF's bound");
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = "{\"swr\":1,\"seq\":1,\"created\":\"\",\"signer\":\"\",\"root\":\"~\"}\n";
+
+    fn key(byte: u8) -> SigningKey {
+        SigningKey(Zeroizing::new([byte; SECRET]))
+    }
+
+    fn signed(by: &SigningKey, body: &str) -> Vec<u8> {
+        format!("{body}{}\n", by.sign(body.as_bytes()).to_json()).into_bytes()
+    }
+
+    #[test]
+    fn only_the_signed_bytes_are_accepted() {
+        let mine = key(1);
+        let good = signed(&mine, BODY);
+        assert_eq!(mine.check(&Manifest::parse(&good).unwrap()), Ok(()));
+        assert_eq!(key(2).check(&Manifest::parse(&good).unwrap()), Err(Refusal::OtherKey));
+        assert_eq!(mine.check(&Manifest::parse(BODY.as_bytes()).unwrap()), Err(Refusal::Unsigned));
+        let mut accepted = 0;
+        for at in 0..good.len() {
+            for bit in 0..8 {
+                let mut bad = good.clone();
+                bad[at] ^= 1 << bit;
+                if Manifest::parse(&bad).is_ok_and(|m| mine.check(&m).is_ok()) {
+                    // A hexadecimal digit in the other case is the same tag.
+                    assert!(bad.eq_ignore_ascii_case(&good), "byte {at}");
+                    accepted += 1;
+                }
+            }
+        }
+        assert!(accepted < 64, "{accepted}");
+    }
+
+    #[test]
+    fn a_signature_moved_to_another_body_does_not_fit() {
+        let mine = key(1);
+        let other = BODY.replace("\"seq\":1", "\"seq\":2");
+        let forged = format!("{other}{}\n", mine.sign(BODY.as_bytes()).to_json());
+        assert_eq!(mine.check(&Manifest::parse(forged.as_bytes()).unwrap()), Err(Refusal::Altered));
+    }
+}

@@ -1,0 +1,148 @@
+//! The healthy disk as an entry: what is there now becomes the truth.
+
+use std::io;
+
+use files::beneath::{self, Root};
+use files::open::Print;
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::entry::{Member, MemberKind, Shape};
+use crate::walk::{self, Node, Walk, What};
+use crate::{content, name, tree, verify, wipe};
+
+/// A file at least this large is a blob unless it is asked for otherwise.
+pub const BLOB: u64 = 1 << 20;
+/// Share of a tree's files and bytes that may go before the lower bounds notice, in per cent.
+const TOLERANCE: u64 = 4;
+/// Most members recorded of one tree.
+const MEMBERS: usize = 4096;
+
+/// What kind of entry to make.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum As {
+    /// What fits the path: a link or small file, a large file, a directory.
+    Fitting,
+    /// A file, hashed at every look that its cache does not cover.
+    File,
+    /// A blob, looked at by size and samples.
+    Blob,
+}
+
+/// What to record of a tree beyond its bounds.
+#[derive(Clone, Debug, Default)]
+pub struct TreeOptions {
+    /// Files that must exist and not be empty.
+    pub sentinels: Vec<Vec<u8>>,
+    /// File names to count.
+    pub count: Vec<Vec<u8>>,
+    /// Whether to record a Merkle root.
+    pub hash: bool,
+    /// Threads that may hash.
+    pub jobs: usize,
+}
+
+/// Captures `path` below `root`. The error is one line for a person.
+pub fn shape(root: &Root, path: &[u8], kind: As, options: &TreeOptions) -> Result<Shape, String> {
+    let text = name::encode(path);
+    let failed = |cause: &io::Error| format!("cannot read '{text}': {}", verify::words(cause));
+    let stat = root.stat(path).map_err(|e| failed(&e))?;
+    let mode = stat.st_mode & 0o7777;
+    match beneath::kind_of(&stat) {
+        FileType::Symlink => {
+            let target = root.place(path).and_then(|p| p.link_target()).map_err(|e| failed(&e))?;
+            Ok(Shape::Link { target })
+        }
+        FileType::Directory => directory(root, path, options),
+        FileType::RegularFile => {
+            let print = beneath::print_of(&stat);
+            regular(root, path, kind, mode, &print).map_err(|e| failed(&e))
+        }
+        _ => Err(format!(
+            "'{text}' is {}: only files, links and directories can be protected",
+            verify::kind_words(&stat)
+        )),
+    }
+}
+
+fn regular(root: &Root, path: &[u8], kind: As, mode: u32, print: &Print) -> io::Result<Shape> {
+    let mut file = root.read(path)?;
+    let changed = || io::Error::other("it changed while it was read");
+    let sha256 = content::whole(&mut file, print)?.ok_or_else(changed)?;
+    let size = print.size;
+    if kind == As::Blob || (kind == As::Fitting && size >= BLOB) {
+        let samples = content::samples(&file, size, content::SAMPLES)?;
+        return Ok(Shape::Blob { size, sha256: Some(sha256), mode, samples });
+    }
+    Ok(Shape::File { size, sha256, mode, escrow: None })
+}
+
+fn directory(root: &Root, path: &[u8], options: &TreeOptions) -> Result<Shape, String> {
+    let text = name::encode(path);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
+    let dir = root
+        .open_at(path, flags, Mode::empty())
+        .map_err(|cause| format!("cannot read '{text}': {}", verify::words(&cause)))?;
+    let walk = walk::tree(&dir);
+    if let Some((member, cause)) = walk.unreadable.first() {
+        return Err(format!("cannot read '{text}/{}': {}", name::encode(member), verify::words(cause)));
+    }
+    for sentinel in &options.sentinels {
+        let node = walk.nodes.iter().find(|n| n.path == *sentinel);
+        if !node.is_some_and(|n| n.what != What::File || n.print.size > 0) {
+            let sentinel = name::encode(sentinel);
+            return Err(format!(
+                "the sentinel '{sentinel}' is missing or empty in '{text}': is it healthy now?"
+            ));
+        }
+    }
+    let whole = options.hash || wipe::is_volatile(path);
+    let lasting = Walk {
+        nodes: walk.nodes.iter().filter(|n| whole || is_lasting(n)).cloned().collect(),
+        unreadable: Vec::new(),
+    };
+    let (files, bytes) = tree::totals(&lasting);
+    let count = options.count.iter().map(|file| (file.clone(), bound(tree::named(&lasting, file)))).collect();
+    let merkle = if options.hash {
+        let root = tree::merkle_root(root, path, &walk, options.jobs.max(1));
+        Some(root.map_err(|cause| format!("cannot read '{text}': {}", verify::words(&cause)))?)
+    } else {
+        None
+    };
+    Ok(Shape::Tree {
+        sentinels: options.sentinels.clone(),
+        files: bound(files),
+        bytes: bound(bytes),
+        count,
+        members: members(&lasting),
+        merkle,
+    })
+}
+
+/// Whether a member is outside the directories that platforms sweep. A build inside a source tree comes back after its
+/// sources, so that the tree must be healthy without it; sentinels and a Merkle root are the ways to insist on it.
+fn is_lasting(node: &Node) -> bool {
+    let dirs = match node.what {
+        What::Dir { .. } => &node.path[..],
+        _ => node.path.rsplitn(2, |b| *b == b'/').nth(1).unwrap_or(b""),
+    };
+    !wipe::is_volatile(dirs)
+}
+
+/// The lower bound of a count: few things must all be there, of many some may go.
+fn bound(count: u64) -> u64 {
+    count - count / 100 * TOLERANCE
+}
+
+/// What a platform loses silently: execute bits, links, empty directories.
+fn members(walk: &Walk) -> Vec<Member> {
+    let special = walk.nodes.iter().filter_map(|node| {
+        let what = match &node.what {
+            What::File if node.mode & 0o111 != 0 => MemberKind::File(node.mode),
+            What::Dir { empty: true } => MemberKind::Empty(node.mode),
+            What::Link(target) => MemberKind::Link(target.clone()),
+            _ => return None,
+        };
+        Some(Member { path: node.path.clone(), what })
+    });
+    special.take(MEMBERS).collect()
+}

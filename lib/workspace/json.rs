@@ -1,0 +1,158 @@
+//! Strict JSON (RFC 8259) for signed text: duplicate keys, fractions, deep nesting and trailing text are errors.
+//!
+//! `serde_json::Value` keeps the last of two equal keys and doubles lose integers above 2^53: two readers of one
+//! signed manifest could then see two recipes.
+
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+
+/// Deeper nesting is refused.
+const DEPTH: u8 = 6;
+
+/// A JSON value. Numbers are non-negative integers: nothing in a manifest needs others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Json {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// An integer from 0 to 2^64 - 1.
+    Number(u64),
+    /// A string.
+    Text(String),
+    /// An array.
+    List(Vec<Json>),
+    /// An object, its keys in the order of the text, none twice.
+    Object(Vec<(String, Json)>),
+}
+
+/// Most keys of one object of a manifest.
+const KEYS: usize = 64;
+/// Most keys of one object of our own records, which map ids.
+const WIDE: usize = 20_000;
+
+/// Reads exactly one value; the text before and after it may only be JSON's white space.
+pub fn parse(text: &[u8]) -> Result<Json, String> {
+    parse_with(text, KEYS)
+}
+
+/// The same for our own records, whose objects map every id of a manifest.
+pub fn parse_wide(text: &[u8]) -> Result<Json, String> {
+    parse_with(text, WIDE)
+}
+
+fn parse_with(text: &[u8], keys: usize) -> Result<Json, String> {
+    if text.starts_with(b"\xef\xbb\xbf") {
+        return Err("it begins with a byte order mark".into());
+    }
+    let mut from = serde_json::Deserializer::from_slice(text);
+    let value = Seed { deeper: DEPTH, keys }.deserialize(&mut from).map_err(|e| e.to_string())?;
+    from.end().map_err(|e| e.to_string())?;
+    Ok(value)
+}
+
+/// A string as JSON text, quotes included.
+pub fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// What may still come: levels of nesting, keys an object.
+#[derive(Clone, Copy)]
+struct Seed {
+    deeper: u8,
+    keys: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed {
+    type Value = Json;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> Result<Json, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("null, a boolean, a non-negative integer, a string, a list or an object")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Json, E> {
+        Ok(Json::Bool(value))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Json, E> {
+        Ok(Json::Number(value))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Json, E> {
+        Ok(Json::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+        let deeper = self.deeper()?;
+        let mut list = Vec::new();
+        while let Some(item) = seq.next_element_seed(deeper)? {
+            list.push(item);
+        }
+        Ok(Json::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let deeper = self.deeper()?;
+        let mut object: Vec<(String, Json)> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if object.len() >= self.keys {
+                return Err(de::Error::custom(format_args!("more than {} keys", self.keys)));
+            }
+            if !seen.insert(key.clone()) {
+                return Err(de::Error::custom(format_args!("the key {} stands twice", quote(&key))));
+            }
+            let value = map.next_value_seed(deeper)?;
+            object.push((key, value));
+        }
+        Ok(Json::Object(object))
+    }
+}
+
+impl Seed {
+    fn deeper<E: de::Error>(self) -> Result<Self, E> {
+        let deeper = self.deeper.checked_sub(1).ok_or_else(|| E::custom("nested too deep"))?;
+        Ok(Self { deeper, ..self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_readers_could_read_differently_is_refused() {
+        for text in [
+            r#"{"a":1,"a":2}"#,
+            r#"{"restore":"x","\u0072estore":"y"}"#,
+            r#"{"a":1} {"a":2}"#,
+            "\u{feff}{}",
+            r#"{"a":1e400}"#,
+            r#"{"a":1.5}"#,
+            r#"{"a":-1}"#,
+            r#"{"a":18446744073709551616}"#,
+            r#"{"a":"\ud800"}"#,
+            "[[[[[[[1]]]]]]]",
+            "{\"a\":\"\t\"}",
+            "",
+            "{\"a\":\"\u{0}",
+        ] {
+            assert!(parse(text.as_bytes()).is_err(), "{text}");
+        }
+        assert!(parse(b"{\"a\":\"\xff\"}").is_err());
+        assert_eq!(parse(b" 18446744073709551615 "), Ok(Json::Number(u64::MAX)));
+    }
+}

@@ -1,0 +1,23 @@
+//! What a healthy workspace is: the signed manifest, its entries, and how they are told from damage.
+
+pub mod cache;
+pub mod capture;
+pub mod content;
+pub mod entry;
+pub mod escrow;
+mod fields;
+pub mod history;
+pub mod json;
+pub mod manifest;
+pub mod merkle;
+pub mod name;
+pub mod order;
+pub mod place;
+pub mod read;
+pub mod tree;
+pub mod verify;
+pub mod walk;
+pub mod wipe;
+
+pub use entry::{Entry, Member, Shape};
+pub use manifest::{Header, Line, Manifest, Signature};

@@ -1,0 +1,324 @@
+//! The workspace manifest: a header line, one entry a line, then signature lines, as exact bytes.
+//!
+//! A signature covers the exact bytes above the first signature line; nothing is canonicalised, so nothing can be
+//! canonicalised in two ways. Lines that are not changed keep their bytes.
+
+use contract::{Error, exit};
+use files::digest::Sha;
+
+use crate::entry::Entry;
+use crate::fields::{Keys, Object};
+use crate::json;
+
+/// A larger manifest is refused before it is parsed.
+pub const LIMIT: usize = 4 << 20;
+/// A longer line is refused.
+const LINE: usize = 1 << 20;
+/// More entries are refused.
+const ENTRIES: usize = 20_000;
+/// More signature lines are refused.
+const SIGNATURES: usize = 16;
+
+/// A parsed manifest.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// The first line.
+    pub header: Header,
+    /// The entries in file order, each with its bytes.
+    pub lines: Vec<Line>,
+    /// The exact bytes that signatures cover: everything above the first signature line.
+    pub body: Vec<u8>,
+    /// The signature lines, unchecked.
+    pub signatures: Vec<Signature>,
+}
+
+/// The header line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Grows with every signing; an older one than was accepted before is refused.
+    pub seq: u64,
+    /// When it was signed, `YYYY-MM-DDTHH:MM:SSZ`; empty before the first signing.
+    pub created: String,
+    /// Who signed it, for a person; the keys decide.
+    pub signer: String,
+    /// The workspace root: an absolute path, `~`, or a path below it that begins with `~/`. Any bytes.
+    pub root: Vec<u8>,
+}
+
+/// An entry and the bytes it was read from or will be written as, without newline.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// What the bytes say.
+    pub entry: Entry,
+    /// The bytes.
+    pub raw: Vec<u8>,
+}
+
+/// One signature line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// Which key made it.
+    pub key: String,
+    /// The signature in the algorithm's own text form.
+    pub value: String,
+}
+
+impl Header {
+    /// The header of a manifest that was never signed.
+    pub fn new(root: &[u8]) -> Self {
+        Self { seq: 0, created: String::new(), signer: String::new(), root: root.to_vec() }
+    }
+
+    /// The header line, without newline.
+    pub fn to_json(&self) -> String {
+        let mut o = Object::new();
+        o.raw("swr", "1");
+        o.raw("seq", &self.seq.to_string());
+        o.text("created", &self.created);
+        o.text("signer", &self.signer);
+        o.text("root", &crate::name::encode(&self.root));
+        o.end()
+    }
+
+    fn parse(line: &[u8]) -> Result<Self, String> {
+        let mut keys = Keys::of(&json::parse(line)?)?;
+        match keys.number("swr")? {
+            Some(1) => {}
+            Some(version) => return Err(format!("version {version} is not 1: made by another swr")),
+            None => return Err("the first line is no swr header".into()),
+        }
+        let text = |keys: &mut Keys, key: &str| keys.text(key)?.ok_or(format!("no '{key}'"));
+        let header = Self {
+            seq: keys.number("seq")?.ok_or("no 'seq'")?,
+            created: text(&mut keys, "created")?,
+            signer: text(&mut keys, "signer")?,
+            root: crate::name::decode(&text(&mut keys, "root")?).ok_or("'root' is not a path")?,
+        };
+        keys.done()?;
+        let below = header.root.strip_prefix(b"~/").or(header.root.strip_prefix(b"/"));
+        if header.root != b"~" && header.root != b"/" && !below.is_some_and(crate::name::is_contained) {
+            return Err("'root' is neither absolute nor below '~'".into());
+        }
+        Ok(header)
+    }
+}
+
+impl Signature {
+    /// The signature line, without newline.
+    pub fn to_json(&self) -> String {
+        let mut o = Object::new();
+        o.text("sig", &self.algorithm);
+        o.text("key", &self.key);
+        o.text("value", &self.value);
+        o.end()
+    }
+}
+
+impl Line {
+    /// A line for a new or changed entry.
+    pub fn new(entry: Entry) -> Self {
+        let raw = entry.to_json().into_bytes();
+        Self { entry, raw }
+    }
+}
+
+impl Manifest {
+    /// A manifest without entries.
+    pub fn empty(root: &[u8]) -> Self {
+        let mut new =
+            Self { header: Header::new(root), lines: Vec::new(), body: Vec::new(), signatures: Vec::new() };
+        new.rebuild();
+        new
+    }
+
+    /// Parses exact bytes. Every deviation is an error in words that names the line.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        if bytes.len() > LIMIT {
+            return Err(format!("larger than {LIMIT} bytes"));
+        }
+        let Some(text) = bytes.strip_suffix(b"\n") else {
+            return Err("the last line does not end in a newline".into());
+        };
+        let mut lines = text.split(|b| *b == b'\n').enumerate();
+        let (_, first) = lines.next().ok_or("empty")?;
+        let header = Header::parse(first).map_err(|e| format!("line 1: {e}"))?;
+        let mut manifest = Self { header, lines: Vec::new(), body: Vec::new(), signatures: Vec::new() };
+        let mut end = first.len() + 1;
+        for (n, line) in lines {
+            manifest.take_line(line).map_err(|e| format!("line {}: {e}", n + 1))?;
+            if manifest.signatures.is_empty() {
+                end += line.len() + 1;
+            }
+        }
+        manifest.body = bytes[..end].to_vec();
+        manifest.check_ids()?;
+        Ok(manifest)
+    }
+
+    fn take_line(&mut self, line: &[u8]) -> Result<(), String> {
+        if line.len() > LINE {
+            return Err(format!("longer than {LINE} bytes"));
+        }
+        let value = json::parse(line)?;
+        if let json::Json::Object(pairs) = &value
+            && pairs.iter().any(|(k, _)| k == "sig")
+        {
+            let mut keys = Keys::of(&value)?;
+            let mut text = |key: &str| keys.long_text(key)?.ok_or(format!("a signature without '{key}'"));
+            let signature = Signature { algorithm: text("sig")?, key: text("key")?, value: text("value")? };
+            keys.done()?;
+            if self.signatures.len() >= SIGNATURES {
+                return Err(format!("more than {SIGNATURES} signatures"));
+            }
+            self.signatures.push(signature);
+            return Ok(());
+        }
+        if !self.signatures.is_empty() {
+            return Err("an entry below a signature".into());
+        }
+        if self.lines.len() >= ENTRIES {
+            return Err(format!("more than {ENTRIES} entries"));
+        }
+        self.lines.push(Line { entry: Entry::from_json(&value)?, raw: line.to_vec() });
+        Ok(())
+    }
+
+    fn check_ids(&self) -> Result<(), String> {
+        let mut seen = std::collections::HashSet::new();
+        match self.lines.iter().find(|l| !seen.insert(&l.entry.id)) {
+            Some(line) => Err(format!("the id '{}' stands twice", line.entry.id)),
+            None => Ok(()),
+        }
+    }
+
+    /// Parses, or ends with the contract's `bad`, 4.
+    pub fn parse_or_bad(bytes: &[u8]) -> Result<Self, Error> {
+        Self::parse(bytes).map_err(|what| {
+            Error::new(exit::swr::MANIFEST, format!("the manifest is unusable: {what}"))
+                .hint("bring back a copy of it, or move it aside and swr autopilot makes a new one")
+        })
+    }
+
+    /// The entry with this id.
+    pub fn entry(&self, id: &str) -> Option<&Entry> {
+        self.lines.iter().map(|l| &l.entry).find(|e| e.id == id)
+    }
+
+    /// Puts an entry in: in the place of the one with its id, else at the end. Signatures no longer fit and go.
+    pub fn put(&mut self, entry: Entry) {
+        let line = Line::new(entry);
+        match self.lines.iter_mut().find(|l| l.entry.id == line.entry.id) {
+            Some(old) => *old = line,
+            None => self.lines.push(line),
+        }
+        self.rebuild();
+    }
+
+    /// Makes the body from header and lines, and drops the signatures.
+    pub fn rebuild(&mut self) {
+        self.body = self.header.to_json().into_bytes();
+        self.body.push(b'\n');
+        for line in &self.lines {
+            self.body.extend_from_slice(&line.raw);
+            self.body.push(b'\n');
+        }
+        self.signatures.clear();
+    }
+
+    /// The whole manifest as bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.body.clone();
+        for signature in &self.signatures {
+            bytes.extend_from_slice(signature.to_json().as_bytes());
+            bytes.push(b'\n');
+        }
+        bytes
+    }
+
+    /// SHA-256 of the body: what a digest approval names.
+    pub fn digest(&self) -> Sha {
+        let mut hasher = files::digest::Hasher::default();
+        hasher.update(&self.body);
+        hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = concat!(
+        r#"{"swr":1,"seq":3,"created":"2026-11-30T00:00:00Z","signer":"box","root":"~"}"#,
+        "\n",
+        r#"{"id":"shim","path":".shim/npx","kind":"file","tier":0,"size":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","mode":"0755","restore":"true","timeout_s":5}"#,
+        "\n",
+        r#"{"id":"src","path":"llama.cpp","kind":"tree","tier":2,"sentinels":["ggml/src/ggml.c"],"files":10,"bytes":99,"count":{"SKILL.md":2},"members":[{"path":"run.sh","mode":"0755"},{"path":"e","dir":true,"mode":"0755"},{"path":"l","target":"../x"}],"needs":["shim"]}"#,
+        "\n",
+    );
+
+    #[test]
+    fn an_entry_written_again_has_the_same_bytes() {
+        let manifest = Manifest::parse(BODY.as_bytes()).unwrap();
+        assert_eq!(manifest.to_bytes(), BODY.as_bytes());
+        for line in &manifest.lines {
+            assert_eq!(line.entry.to_json().into_bytes(), line.raw);
+        }
+        assert_eq!(manifest.header.to_json(), BODY.lines().next().unwrap());
+    }
+
+    #[test]
+    fn the_body_ends_where_the_first_signature_begins() {
+        let signed = format!("{BODY}{}\n", r#"{"sig":"hmac-sha256","key":"k","value":"00"}"#);
+        let manifest = Manifest::parse(signed.as_bytes()).unwrap();
+        assert_eq!(manifest.body, BODY.as_bytes());
+        assert_eq!(manifest.signatures.len(), 1);
+        assert!(Manifest::parse(format!("{signed}{}\n", BODY.lines().nth(1).unwrap()).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn d26_text_that_could_be_read_in_two_ways_is_unusable() {
+        for (from, to) in [
+            (r#""restore":"true""#, r#""restore":"evil","restore":"true""#),
+            (r#""restore":"true""#, r#""restore":"true","restore":"evil""#),
+            (r#""restore":"true""#, r#""restore":"true","\u0072estore":"evil""#),
+            (r#""timeout_s":5}"#, r#""timeout_s":5} {"swr":1}"#),
+            (r#"{"swr":1"#, "\u{feff}{\"swr\":1"),
+            (r#""timeout_s":5"#, r#""timeout_s":1e400"#),
+            (r#""timeout_s":5"#, r#""timeout_s":0"#),
+            (r#""timeout_s":5"#, r#""timeout_s":5,"unknown":1"#),
+            (r#""swr":1"#, r#""swr":2"#),
+            (r#""root":"~""#, r#""root":"x""#),
+            (r#""root":"~""#, r#""root":"/a/../b""#),
+            (r#"".shim/npx""#, r#""../npx""#),
+            (r#"".shim/npx""#, r#""/npx""#),
+            (r#"".shim/npx""#, r#""~/a/../../npx""#),
+            (r#""id":"src""#, r#""id":"shim""#),
+            (r#""kind":"file""#, r#""kind":"blob","sentinels":[]"#),
+            (r#""mode":"0755","restore""#, r#""mode":"755","restore""#),
+            (r#""mode":"0755","restore""#, r#""mode":"9999","restore""#),
+            ("ggml/src/ggml.c", "../../etc/passwd"),
+        ] {
+            assert!(BODY.contains(from), "{from}");
+            assert!(Manifest::parse(BODY.replacen(from, to, 1).as_bytes()).is_err(), "{to}");
+        }
+        assert!(Manifest::parse(BODY.trim_end().as_bytes()).is_err());
+        assert!(Manifest::parse(b"").is_err());
+    }
+
+    #[test]
+    fn changing_an_entry_drops_the_signatures_and_keeps_the_other_lines() {
+        let signed = format!("{BODY}{}\n", r#"{"sig":"hmac-sha256","key":"k","value":"00"}"#);
+        let mut manifest = Manifest::parse(signed.as_bytes()).unwrap();
+        let mut entry = manifest.entry("shim").unwrap().clone();
+        entry.tier = 1;
+        manifest.put(entry);
+        assert!(manifest.signatures.is_empty());
+        assert_eq!(manifest.lines.len(), 2);
+        assert_eq!(
+            String::from_utf8(manifest.to_bytes()).unwrap(),
+            BODY.replace(r#""tier":0"#, r#""tier":1"#)
+        );
+    }
+}

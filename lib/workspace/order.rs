@@ -1,0 +1,138 @@
+//! The order of repairs: needs first, then tier, then the manifest's own order (Kahn, 1962, with a heap).
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use crate::entry::Entry;
+
+/// The order of a manifest's entries, by their positions in it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// Every entry that can be ordered, each behind all that it needs.
+    pub sequence: Vec<usize>,
+    /// Cycles of needs, each in the order `a needs b needs c needs a`.
+    pub cycles: Vec<Vec<usize>>,
+    /// Entries that are in no cycle and need, directly or not, one that is.
+    pub behind_cycles: Vec<usize>,
+    /// Needs on an id that no entry has; they bind nothing.
+    pub unknown: Vec<(usize, String)>,
+}
+
+/// Orders entries. Ids are unique (the parser sees to it).
+pub fn order(entries: &[&Entry]) -> Order {
+    let position: HashMap<&str, usize> =
+        entries.iter().enumerate().map(|(n, e)| (e.id.as_str(), n)).collect();
+    let mut result = Order::default();
+    let mut needs: Vec<Vec<usize>> = vec![Vec::new(); entries.len()];
+    let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); entries.len()];
+    for (n, entry) in entries.iter().enumerate() {
+        for id in &entry.needs {
+            match position.get(id.as_str()) {
+                Some(needed) => {
+                    needs[n].push(*needed);
+                    dependents[*needed].push(n);
+                }
+                None => result.unknown.push((n, id.clone())),
+            }
+        }
+    }
+    let mut open: Vec<usize> = needs.iter().map(Vec::len).collect();
+    let mut ready: BinaryHeap<_> =
+        (0..entries.len()).filter(|n| open[*n] == 0).map(|n| Reverse((entries[n].tier, n))).collect();
+    while let Some(Reverse((_, n))) = ready.pop() {
+        result.sequence.push(n);
+        for dependent in &dependents[n] {
+            open[*dependent] -= 1;
+            if open[*dependent] == 0 {
+                ready.push(Reverse((entries[*dependent].tier, *dependent)));
+            }
+        }
+    }
+    find_cycles(&needs, &open, &mut result);
+    result
+}
+
+/// Every entry still open needs another open one: following such needs from any of them ends in a cycle.
+fn find_cycles(needs: &[Vec<usize>], open: &[usize], result: &mut Order) {
+    let mut seen = vec![0_usize; needs.len()];
+    let mut in_cycle = vec![false; needs.len()];
+    for start in (0..needs.len()).filter(|n| open[*n] > 0) {
+        let (mut path, mut at) = (Vec::new(), start);
+        while seen[at] == 0 {
+            seen[at] = start + 1;
+            path.push(at);
+            let Some(next) = needs[at].iter().find(|n| open[**n] > 0) else { break };
+            at = *next;
+        }
+        if let Some(from) = path.iter().position(|n| *n == at).filter(|_| seen[at] == start + 1) {
+            let cycle = path.split_off(from);
+            for n in &cycle {
+                in_cycle[*n] = true;
+            }
+            result.cycles.push(cycle);
+        }
+    }
+    result.behind_cycles = (0..needs.len()).filter(|n| open[*n] > 0 && !in_cycle[*n]).collect();
+}
+
+/// The ids of a cycle as a person reads it: `a -> b -> a`.
+pub fn cycle_words(entries: &[&Entry], cycle: &[usize]) -> String {
+    let ids: Vec<_> = cycle.iter().chain(cycle.first()).map(|n| entries[*n].id.as_str()).collect();
+    ids.join(" -> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Shape;
+
+    fn ordered(list: &[(&str, u8, &[&str])]) -> (Vec<String>, Vec<String>, Vec<String>, usize) {
+        let entries: Vec<Entry> = list
+            .iter()
+            .map(|(id, tier, needs)| Entry {
+                id: (*id).into(),
+                path: (*id).into(),
+                tier: *tier,
+                shape: Shape::Link { target: b"x".to_vec() },
+                needs: needs.iter().map(|n| (*n).to_owned()).collect(),
+                restore: None,
+                timeout_s: None,
+                notes: None,
+            })
+            .collect();
+        let entries: Vec<&Entry> = entries.iter().collect();
+        let order = order(&entries);
+        let ids = |list: &[usize]| list.iter().map(|n| entries[*n].id.clone()).collect::<Vec<_>>();
+        let cycles = order.cycles.iter().map(|c| cycle_words(&entries, c)).collect();
+        (ids(&order.sequence), cycles, ids(&order.behind_cycles), order.unknown.len())
+    }
+
+    #[test]
+    fn tiers_first_and_a_need_beats_a_tier() {
+        let (sequence, cycles, behind, unknown) = ordered(&[
+            ("build", 4, &["src"]),
+            ("model", 3, &[]),
+            ("src", 2, &["token"]),
+            ("shim", 0, &["late", "nowhere"]),
+            ("token", 0, &[]),
+            ("late", 4, &[]),
+        ]);
+        assert_eq!(sequence, ["token", "src", "model", "build", "late", "shim"]);
+        assert_eq!((cycles.len(), behind.len(), unknown), (0, 0, 1));
+    }
+
+    #[test]
+    fn a_cycle_is_named_and_what_hangs_on_it_is_not_lost() {
+        let (sequence, cycles, behind, _) = ordered(&[
+            ("a", 0, &["b"]),
+            ("b", 0, &["c"]),
+            ("c", 0, &["a"]),
+            ("behind", 0, &["a"]),
+            ("self", 0, &["self"]),
+            ("fine", 0, &[]),
+        ]);
+        assert_eq!(sequence, ["fine"]);
+        assert_eq!(cycles, ["a -> b -> c -> a", "self -> self"]);
+        assert_eq!(behind, ["behind"]);
+    }
+}

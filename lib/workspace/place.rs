@@ -1,0 +1,55 @@
+//! Where a manifest's entries are on this box: below the workspace root, or below the home.
+
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use contract::{Error, exit, home};
+use files::beneath::Root;
+
+use crate::entry::Entry;
+use crate::manifest::Header;
+
+/// The two directories that entries live below, open.
+pub struct Places {
+    root: Root,
+    home: Option<Root>,
+}
+
+impl Places {
+    /// Opens the root that the header names, and the home if there is one.
+    pub fn open(header: &Header) -> Result<Self, Error> {
+        let path = root_path(header)?;
+        let root =
+            Root::open(&path).map_err(|cause| Error::io("open the workspace", path.as_os_str(), &cause))?;
+        let home = home::user_home().ok().and_then(|h| Root::open(&h).ok());
+        Ok(Self { root, home })
+    }
+
+    /// The directory and the path below it that an entry's `path` stands for.
+    pub fn of<'a>(&'a self, entry: &'a Entry) -> Result<(&'a Root, &'a [u8]), Error> {
+        match entry.path.strip_prefix(b"~/") {
+            None => Ok((&self.root, &entry.path)),
+            Some(below) => {
+                let home = self.home.as_ref();
+                let home =
+                    home.ok_or_else(|| Error::new(exit::IO, "HOME is not a directory that can be opened"))?;
+                Ok((home, below))
+            }
+        }
+    }
+
+    /// The workspace root.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+}
+
+/// The absolute path of the root that a header names.
+pub fn root_path(header: &Header) -> Result<PathBuf, Error> {
+    let bytes = |b: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(b.to_vec()));
+    match header.root.strip_prefix(b"~") {
+        None => Ok(bytes(&header.root)),
+        Some(b"") => home::user_home(),
+        Some(below) => Ok(home::user_home()?.join(bytes(&below[1..]))),
+    }
+}

@@ -1,0 +1,86 @@
+//! `swr-audit` as a process: what nothing protects is said, what is protected or swept is not.
+#![allow(clippy::disallowed_methods, reason = "tests lay out files and start programs themselves")]
+
+mod private_home;
+mod swr_box;
+
+use private_home::{Output, run};
+use swr_box::{Box, chmod};
+
+fn audit(b: &Box, args: &[&str]) -> Output {
+    run(b.home.command(env!("CARGO_BIN_EXE_swr-audit")).args(args))
+}
+
+fn subjects(out: &Output) -> Vec<String> {
+    out.out().lines().map(|l| l.split('\t').step_by(2).take(2).collect::<Vec<_>>().join(" ")).collect()
+}
+
+fn example() -> Box {
+    let b = Box::new();
+    let big = "x".repeat(2 << 20);
+    b.tree(
+        ".",
+        &[
+            ("big.gguf", &big, 0o644),
+            ("run.sh", "#!/bin/sh\n", 0o755),
+            ("plain.txt", "text", 0o644),
+            ("program", "\x7fELF", 0o755),
+            ("node_modules/x.sh", "#!/bin/sh\n", 0o755),
+            ("repo/.git/objects/pack", &big, 0o644),
+            ("repo/build/big", &big, 0o644),
+            (".netrc", "secret", 0o600),
+            ("new\nline.sh", "#!/bin/sh\n", 0o755),
+            ("tree/deep/s.sh", "#!/bin/sh\n", 0o755),
+        ],
+    );
+    std::os::unix::fs::symlink("/", b.home.path("out of here")).unwrap();
+    b
+}
+
+#[test]
+fn what_is_worth_it_and_has_no_entry_is_untracked() {
+    let mut b = example();
+    let out = audit(&b, &[]);
+    let all = [".netrc", "big.gguf", "new\\nline.sh", "run.sh", "tree/deep/s.sh"];
+    assert_eq!(
+        (out.code, subjects(&out)),
+        (1, all.map(|s| format!("untracked {s}")).to_vec()),
+        "{}",
+        out.out()
+    );
+    b.add("n", b".netrc", 0, None, &[]).add("big", b"big.gguf", 3, None, &[]).add("t", b"tree", 2, None, &[]);
+    b.sign();
+    let out = audit(&b, &[]);
+    assert_eq!(subjects(&out), ["untracked new\\nline.sh", "untracked run.sh"], "{}", out.out());
+    b.add("run", b"run.sh", 1, None, &[]).add("nl", b"new\nline.sh", 1, None, &[]);
+    // The same file, as seen from the home.
+    let shape = b.manifest.entry("run").unwrap().shape.clone();
+    b.put("run", b"~/run.sh", 1, shape, None, &[]).sign();
+    let before = b.home.census();
+    let out = audit(&b, &[]);
+    assert_eq!((out.code, out.out().as_str()), (0, ""));
+    assert_eq!(b.home.census(), before);
+    let out = audit(&b, &["--min-size", "4"]);
+    assert_eq!(subjects(&out), ["untracked plain.txt", "untracked program"], "{}", out.out());
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_bad_arguments_are_refused() {
+    let b = example();
+    for (args, code) in [
+        (&["--min-size", "lots"][..], 64),
+        (&["operand"], 64),
+        (&["--manifest", "absent"], 4),
+        (&["--manifest", "plain.txt"], 4),
+        (&["--manifest", "tree"], 74),
+        (&["--min-size", "10M"], 1),
+    ] {
+        let out = audit(&b, args);
+        assert_eq!(out.code, code, "{args:?}: {}", out.err());
+    }
+    assert!(audit(&b, &["--json"]).out().lines().all(|l| l.starts_with('{')));
+    let manifest = workspace::Manifest::empty(b"/nowhere/at/all").to_bytes();
+    b.write(&manifest);
+    assert_eq!(audit(&b, &[]).code, 74);
+    chmod(&b.home.path(".swr/manifest.jsonl"), 0o600);
+}

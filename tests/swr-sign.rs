@@ -1,0 +1,128 @@
+//! `swr-sign` as a process: the key, the seq, and every reason to refuse.
+#![allow(clippy::disallowed_methods, reason = "tests lay out files and start programs themselves")]
+
+mod private_home;
+mod swr_box;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::Duration;
+
+use private_home::{Home, Output, run_with};
+use swr_box::{Box, chmod};
+use workspace::Manifest;
+
+const SIGN: &str = env!("CARGO_BIN_EXE_swr-sign");
+
+fn sign(home: &Home, manifest: &[u8], args: &[&str]) -> Output {
+    run_with(home.command(SIGN).args(args), manifest, Duration::from_secs(30))
+}
+
+#[test]
+fn the_first_signing_makes_a_key_that_nobody_else_can_read() {
+    let home = Home::new();
+    let mut command = home.command("strace");
+    let unsigned = Manifest::empty(b"~").to_bytes();
+    let trace = home.path("trace");
+    command.args(["-f", "-e", "trace=openat,open,fchmod,chmod,fchmodat", "-o"]).arg(&trace).arg(SIGN);
+    // Where ptrace is forbidden the mode at the end is all that can be seen.
+    let traced = run_with(&mut command, &unsigned, Duration::from_secs(60)).code == 0;
+    if !traced {
+        eprintln!("skipped: strace cannot trace here");
+        let _ = fs::remove_dir_all(home.path(".swr"));
+        assert_eq!(sign(&home, &unsigned, &[]).code, 0);
+    }
+    let mode = |name: &str| fs::metadata(home.path(name)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode(".swr"), mode(".swr/signing.key")), (0o700, 0o600));
+    assert_eq!(fs::metadata(home.path(".swr/signing.key")).unwrap().len(), 32);
+    if traced {
+        let text = fs::read_to_string(trace).unwrap();
+        let creations: Vec<_> =
+            text.lines().filter(|l| l.contains("signing.key") && l.contains("O_CREAT")).collect();
+        assert!(!creations.is_empty() && creations.iter().all(|l| l.contains("0600")), "{text}");
+    }
+}
+
+#[test]
+fn signing_twice_changes_nothing_and_again_takes_the_next_seq() {
+    let home = Home::new();
+    let first = sign(&home, &Manifest::empty(b"~").to_bytes(), &["--signer", "me"]);
+    assert_eq!(first.code, 0, "{}", first.err());
+    let header = Manifest::parse(&first.stdout).unwrap().header;
+    assert_eq!((header.seq, header.signer.as_str(), header.created.len()), (1, "me", 20));
+    assert_eq!(sign(&home, &first.stdout, &[]).stdout, first.stdout);
+    let again = sign(&home, &first.stdout, &["--again"]);
+    let manifest = Manifest::parse(&again.stdout).unwrap();
+    assert_eq!((manifest.header.seq, manifest.signatures.len()), (2, 1));
+    assert_eq!(sign(&home, &again.stdout, &["--check"]).code, 0);
+    let last = again.out().replace("\"seq\":2", "\"seq\":18446744073709551615");
+    assert_eq!(sign(&home, last.as_bytes(), &[]).code, 4);
+}
+
+#[test]
+fn each_reason_to_refuse_has_its_words() {
+    let b = Box::new();
+    let unsigned = b.manifest.to_bytes();
+    let signed = sign(&b.home, &unsigned, &[]).stdout;
+    let other = sign(&Home::new(), &unsigned, &[]).stdout;
+    let altered = String::from_utf8(signed.clone()).unwrap().replace("\"root\":\"~\"", "\"root\":\"/\"");
+    let fresh = Home::new();
+    for (home, manifest, words) in [
+        (&b.home, &unsigned, "not signed"),
+        (&b.home, &other, "another box"),
+        (&b.home, &altered.into_bytes(), "altered"),
+        (&fresh, &signed, "no signing key"),
+    ] {
+        let out = sign(home, manifest, &["--check"]);
+        assert_eq!((out.code, out.field(1).as_str()), (4, "bad"), "{}", out.err());
+        assert!(out.out().contains(words), "{words}: {}", out.out());
+    }
+    assert!(!fresh.path(".swr").exists(), "a check makes nothing");
+    let good = sign(&b.home, &signed, &["--check", "--json"]);
+    assert!(good.code == 0 && good.out().starts_with('{'), "{}", good.out());
+    assert_eq!(sign(&b.home, b"garbage\n", &[]).code, 4);
+    assert_eq!(sign(&b.home, &signed, &["operand"]).code, 64);
+}
+
+#[test]
+fn a_key_file_that_is_none_is_neither_used_nor_replaced() {
+    type Put<'a> = &'a dyn Fn(&std::path::Path);
+    let cases: [(&str, Put<'_>); 5] = [
+        ("a link to a good key", &|p| {
+            fs::rename(p, p.with_extension("moved")).unwrap();
+            symlink("signing.moved", p).unwrap();
+        }),
+        ("a short key", &|p| fs::write(p, [7; 31]).unwrap()),
+        ("a long key", &|p| fs::write(p, [7; 33]).unwrap()),
+        ("a key that others can read", &|p| chmod(p, 0o640)),
+        ("a directory", &|p| {
+            fs::remove_file(p).unwrap();
+            fs::create_dir(p).unwrap();
+        }),
+    ];
+    for (what, put) in cases {
+        let b = Box::new();
+        let key = b.home.path(".swr/signing.key");
+        put(&key);
+        let before = b.home.census();
+        for args in [&[][..], &["--check"], &["--again"]] {
+            let out = sign(&b.home, &b.manifest.to_bytes(), args);
+            assert!(matches!(out.code, 4 | 74) && out.out().is_empty(), "{what}: {} {}", out.code, out.out());
+        }
+        assert_eq!(b.home.census(), before, "{what}");
+    }
+}
+
+#[test]
+fn two_first_signings_at_once_end_with_one_key() {
+    let home = Home::new();
+    let unsigned = Manifest::empty(b"~").to_bytes();
+    let outs: Vec<Output> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(|| sign(&home, &unsigned, &[]))).collect();
+        all.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    for out in outs {
+        assert_eq!(out.code, 0, "{}", out.err());
+        assert_eq!(sign(&home, &out.stdout, &["--check"]).code, 0);
+    }
+}

@@ -1,0 +1,91 @@
+//! `swr-stats` as a process: lines pass through unchanged, turns are counted, a broken history is survived.
+#![allow(clippy::disallowed_methods, reason = "tests lay out files and start programs themselves")]
+
+mod private_home;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use private_home::{Home, Output, run, run_with};
+
+const STATS: &str = env!("CARGO_BIN_EXE_swr-stats");
+
+fn record(home: &Home, lines: &str) -> Output {
+    run_with(home.command(STATS).arg("--record"), lines.as_bytes(), Duration::from_secs(30))
+}
+
+fn stats(home: &Home, args: &[&str]) -> Output {
+    run(home.command(STATS).args(args))
+}
+
+#[test]
+fn lines_pass_unchanged_and_the_worst_is_the_status() {
+    let home = Home::new();
+    for (lines, code) in [
+        ("ok\tfile\ta\tfine\n", 0),
+        ("ok\tfile\ta\tfine\nmissing\tblob\tb\tfile absent\n", 1),
+        ("unknown\tfile\ta\tcould not be checked\n", 1),
+        ("failed\tfile\ta\trecipe ended 7\nmissing\tfile\tb\tx\n", 2),
+        ("bad\tmanifest\tsignature\taltered\n", 4),
+        ("no verdict\n\nok\tfile\ta\tno newline at the end", 0),
+        ("", 0),
+    ] {
+        let out = record(&home, lines);
+        assert_eq!((out.code, out.out().as_str()), (code, lines), "{}", out.err());
+    }
+    let mode = |name: &str| fs::metadata(home.path(name)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode(".swr"), mode(".swr/history.jsonl")), (0o700, 0o600));
+}
+
+#[test]
+fn survival_is_counted_over_turns_that_began_healthy() {
+    let home = Home::new();
+    let turn = |a: &str, b: &str| {
+        record(&home, &format!("{a}\tfile\ta\tx\n{b}\tblob\tb\tx\ndegraded\tmanifest\tcold-start\tx\n"));
+    };
+    // a: 3 of 3; b: lost once of 2 (the turn that began damaged does not count); unknown counts as not looked at.
+    turn("ok", "ok");
+    turn("ok", "missing");
+    turn("ok", "ok");
+    turn("ok", "ok");
+    turn("unknown", "unknown");
+    let out = stats(&home, &[]);
+    assert_eq!((out.code, out.out().as_str()), (0, "a\t0.800\t3\t4\tok\nb\t0.500\t2\t4\tok\n"));
+    let json = stats(&home, &["--json"]).out();
+    assert!(
+        json.starts_with(
+            "{\"id\":\"a\",\"survival\":0.800,\"observations\":3,\"looks\":4,\"last\":\"ok\"}\n"
+        )
+    );
+    // The worst of several lines about one entry.
+    record(&home, "ok\ttree\tt\tx\nstripped\ttree\tt\tx\nok\ttree\tt\tx\n");
+    assert!(stats(&home, &[]).out().contains("t\t0.500\t0\t1\tstripped\n"));
+}
+
+#[test]
+fn a_broken_history_costs_its_broken_lines_alone() {
+    let home = Home::new();
+    record(&home, "ok\tfile\ta\tx\n");
+    let path = home.path(".swr/history.jsonl");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.extend_from_slice(b"\xff\x00\n{\"wall\":1}\n{\"wall\":2,\"states\":{\"../x\":\"ok\",\"b\":\"what\"}}\n{\"wall\":3,\"sta");
+    fs::write(&path, bytes).unwrap();
+    record(&home, "ok\tfile\ta\tx\n");
+    assert_eq!(stats(&home, &[]).out(), "a\t0.666\t1\t2\tok\n");
+    assert_eq!(stats(&Home::new(), &[]).out(), "");
+    assert_eq!(stats(&home, &["operand"]).code, 64);
+}
+
+#[test]
+fn a_history_that_cannot_be_written_changes_no_verdict() {
+    let home = Home::new();
+    let mut command = home.command(STATS);
+    command.env("SWR_HOME", "/proc/swr").arg("--record");
+    let out = run_with(&mut command, b"missing\tfile\ta\tx\n", Duration::from_secs(30));
+    assert_eq!((out.code, out.out().as_str()), (1, "missing\tfile\ta\tx\n"));
+    assert!(out.err().contains("not recorded"), "{}", out.err());
+    fs::create_dir_all(home.path(".swr/history.jsonl")).unwrap();
+    assert_eq!(record(&home, "ok\tfile\ta\tx\n").code, 0);
+    assert_eq!(stats(&home, &[]).code, 74);
+}
