@@ -36,6 +36,7 @@ if [ ! -f "$sh_dir/selfheal.sh" ]; then
 fi
 # shellcheck source=sh/selfheal.sh
 . "$sh_dir/selfheal.sh"
+_selfheal_alone
 
 say() { (printf 'run_guarded.sh: %s\n' "$1" >&2) || :; }
 

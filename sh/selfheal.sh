@@ -243,7 +243,7 @@ _selfheal_log() (
 # is none. A damaged model is fetched through its breaker, with consent.
 selfheal_ensure_model() (
   _selfheal_alone
-  role=${1-}
+  role=${1-} seen=''
   case $role in
     '' | *[!A-Za-z0-9_.-]*)
       _selfheal_error 'selfheal_ensure_model takes a role' 'selfheal_ensure_model scout'
@@ -251,7 +251,8 @@ selfheal_ensure_model() (
       ;;
   esac
   for other in "$role" scout spark forge; do
-    [ "$other" != "$role" ] || [ "$other" = "${1-}" ] || continue
+    case " $seen " in *" $other "*) continue ;; esac
+    seen="$seen $other"
     selfheal_gguf_verify "$other" >/dev/null
     code=$?
     if [ "$other" = "$role" ] && [ "$code" = 3 ]; then

@@ -13,6 +13,7 @@ if [ ! -f "$sh_dir/selfheal.sh" ] || [ ! -f "$sh_dir/fallback-models" ]; then
 fi
 # shellcheck source=sh/selfheal.sh
 . "$sh_dir/selfheal.sh"
+_selfheal_alone
 # shellcheck source=sh/fallback-models
 . "$sh_dir/fallback-models"
 
@@ -23,7 +24,8 @@ fail() {
 
 # Where the engine is: kept, built, PATH; llama-rebuild --status has said that it is healthy.
 find_engine() {
-  for engine in "${SELFHEAL_HOME:-$HOME/.selfheal}"/engine/* "${SELFHEAL_LLAMA_DIR:-$HOME/llama.cpp}/build/bin"; do
+  for dir in "${SELFHEAL_HOME:-$HOME/.selfheal}"/engine/* "${SELFHEAL_LLAMA_DIR:-$HOME/llama.cpp}/build/bin"; do
+    engine=$dir # yash keeps a loop's variable inside its function
     case ${engine##*/} in *.*) continue ;; esac
     [ ! -x "$engine/llama-completion" ] || return 0
   done

@@ -1,0 +1,134 @@
+#!/bin/sh
+# The whole guarded call on a machine that loses things: it comes back with an answer or with a number that says why not.
+# shellcheck source=tests/harness.sh
+. "${0%/*}/harness.sh"
+# shellcheck source=tests/small_world.sh
+. "$root/tests/small_world.sh"
+
+fix() { SELFHEAL_MODE=fix "$@"; }
+runs() { wc -l <"$calls" | tr -d ' '; }
+world() { census "$box" | grep -v -e "^$calls " -e "^$box/said " -e "^$box d"; }
+
+world >"$box/../${box##*/}.before"
+is 'a healthy call answers' "$(guarded 'two and two' scout 8)" '0 four'
+is 'check mode writes nothing' "$(world | diff "$box/../${box##*/}.before" -)" ''
+rm "$box/../${box##*/}.before"
+for wrong in 'x scout' 'x nosuch 8' 'x scout many' ' scout 8'; do
+  # shellcheck disable=SC2086 # words of a command line
+  set -- $wrong
+  is "wrong usage: $wrong" "$(guarded "$@")" '64 '
+done
+
+# A repeated prompt is a hit, and a hit runs nothing.
+SELFHEAL_MODE=fix && export SELFHEAL_MODE
+: >"$calls"
+is 'the first call' "$(guarded 'what is it' scout 8)" '0 four'
+is 'the second, the same' "$(guarded 'what is it' scout 8)" '0 four'
+is 'ran the engine once' "$(runs)" 1
+is 'another prompt is a miss' "$(guarded 'what is it ' scout 8)$(runs)" '0 four2'
+mv "$models" "$models.gone"
+is 'a hit needs no model' "$(guarded 'what is it' scout 8)" '0 four'
+mv "$models.gone" "$models"
+is 'a hit in check mode' "$(SELFHEAL_MODE=check && export SELFHEAL_MODE && guarded 'what is it' scout 8)$(runs)" '0 four2'
+
+# A model that never answers: the scout does, which is said, and never kept under the other's name.
+echo 60 >"$box/slow-sage"
+is 'model timeout: the scout answers, 5' "$(guarded 'deep thoughts' sage 8)" '5 four'
+is 'the next call is no hit' "$(
+  : >"$calls"
+  guarded 'deep thoughts' sage 8
+)$(sort -u "$calls" | tr '\n' ' ')" '5 foursage scout '
+is 'a swarm prints who comes first' "$(under "$tree/sh/swarm" 'deep thoughts' sage scout 2>/dev/null)" '== scout: 0
+four
+== sage: 5
+four'
+rm "$box/slow-sage"
+
+# A missing engine is rebuilt, with consent; llama-rebuild itself is tested elsewhere.
+cat >"$tree/out/llama-rebuild" <<'END'
+#!/bin/sh
+case ${1-} in
+  --version) echo 'llama-rebuild 0' ;;
+  --status) [ -x "$HOME/llama.cpp/build/bin/llama-completion" ] || exit 4 ;;
+  *) echo rebuilt >>"$HOME/rebuilt" && mv "$HOME/llama.cpp/build/gone" "$HOME/llama.cpp/build/bin" ;;
+esac
+END
+chmod 755 "$tree/out/llama-rebuild"
+mv "$engine" "$box/llama.cpp/build/gone"
+is 'missing engine, no consent: 4' "$(SELFHEAL_MODE=check && export SELFHEAL_MODE && guarded 'no engine' scout 8)" '4 '
+is 'and says what it would do' "$(grep -c '^DRY: would rebuild the engine$' "$box/said")" 1
+is 'missing engine: rebuilt, then answers' "$(guarded 'no engine' scout 8) $(cat "$box/rebuilt")" '0 four rebuilt'
+cp "$good/llama-rebuild" "$tree/out/"
+
+# A missing model, and an error page of 15 bytes instead of one, are fetched, with consent; here by the plain form over a
+# curl that needs no network.
+rm "$tree/out/hf-fetch"
+cat >"$box/host/curl" <<'END'
+#!/bin/sh
+cat >/dev/null
+printf '%s\n' "$*" >>"$HOME/fetched"
+while [ $# -gt 0 ]; do
+  [ "$1" != -o ] || cp "$(cat "$HOME/serves")" "$2"
+  shift
+done
+END
+chmod 755 "$box/host/curl"
+PATH=$box/host:$PATH
+echo "$sound" >"$box/serves"
+for damage in missing page; do
+  rm -f "$models/scout.gguf" "$box/fetched"
+  [ $damage = missing ] || printf 'Entry not found' >"$models/scout.gguf"
+  before=$(census "$models")
+  is "model $damage, no consent" \
+    "$(SELFHEAL_MODE=check && export SELFHEAL_MODE && function_of selfheal_ensure_model scout)" '5 spark'
+  is "model $damage, no consent: said" "$(grep -c '^DRY: would fetch the model of scout$' "$box/said")" 1
+  is "model $damage, no consent: nothing changed" "$(census "$models")" "$before"
+  HF_TOKEN=hf_secret && export HF_TOKEN
+  is "model $damage: fetched, then answers" "$(guarded "model $damage" scout 8)" '0 four'
+  is "model $damage: it is the pinned one" "$(sha256sum <"$models/scout.gguf")" "$sum"
+  is "model $damage: no token on a command line" "$(grep -c hf_secret "$box/fetched")$(grep -c '/o/r/resolve/main/scout.gguf' "$box/fetched")" 01
+  unset HF_TOKEN
+done
+rm "$models/scout.gguf"
+printf 'GGUF but another file' >"$box/other"
+echo "$box/other" >"$box/serves"
+for role in scout scout scout; do function_of selfheal_ensure_model "$role" >/dev/null; done
+rm "$box/fetched"
+is 'what keeps failing is not fetched again' "$(function_of selfheal_ensure_model scout)$(ls "$box/fetched" 2>/dev/null)" '5 spark'
+is 'no partial file is left' "$(find "$models" -name '*partial*')" ''
+cp "$sound" "$models/scout.gguf"
+
+# npx without its shim hangs where it asks; with it the input is at its end, and consent decides about --yes.
+# shellcheck disable=SC2016 # the program expands them
+printf '#!/bin/sh\nread -r x && echo asked\necho "npx $npm_config_yes $*"\n' >"$box/host/npx"
+chmod 755 "$box/host/npx"
+is 'no consent, no shim' "$(
+  SELFHEAL_MODE=check && export SELFHEAL_MODE
+  under "$tree/sh/install-shim" 2>/dev/null
+  echo $?
+  ls "$box/.shim" 2>/dev/null
+)" 5
+is 'shims installed' "$(under "$tree/sh/install-shim" | grep -v '^ok')" 'missing	binary	shim/hf-fetch	there is no working copy to install'
+cp "$good/hf-fetch" "$tree/out/"
+is 'healed by heal' "$(function_of selfheal_heal | head -c 1)$(under "$tree/sh/install-shim" --check | grep -vc '^ok')" '00'
+is 'npx with consent' "$(echo y | "$box/.shim/npx" a 'b c')" 'npx true --yes a b c'
+is 'npx without' "$(SELFHEAL_MODE=check && echo y | "$box/.shim/npx" a)" 'npx false a'
+is 'npx never finds itself' "$(
+  PATH=$box/.shim:$box/.shim/ "$box/.shim/npx" a 2>/dev/null
+  echo $?
+)" 4
+chmod 644 "$box/.shim/gguf-verify"
+printf x >>"$box/.shim/breaker"
+function_of selfheal_heal >/dev/null
+is 'heal restores bits and bytes' "$(under "$tree/sh/install-shim" --check | grep -v '^ok')" ''
+
+# Speeds are measured and recorded.
+# shellcheck disable=SC2016
+printf '#!/bin/sh\n[ "$1" = --version ] || printf "n,avg_ts\\n1,\\"%%s.5\\"\\n" 2\n' >"$engine/llama-bench"
+chmod 755 "$engine/llama-bench"
+is 'tune measures and records' "$(
+  under "$tree/sh/tune.sh" scout 2>/dev/null | tail -n 1 | cut -f 1,3
+  function_of selfheal_model_budget show scout | cut -f 2,3
+)" 'scout	2.5
+2.5	measured'
+finish
