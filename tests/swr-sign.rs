@@ -37,9 +37,9 @@ fn the_first_signing_makes_a_key_that_nobody_else_can_read() {
     assert_eq!(fs::metadata(home.path(".swr/signing.key")).unwrap().len(), 32);
     if seen {
         let calls = fs::read_to_string(written).unwrap();
-        let made: Vec<_> =
+        let creating: Vec<_> =
             calls.lines().filter(|l| l.contains("signing.key") && l.contains("O_CREAT")).collect();
-        assert!(!made.is_empty() && made.iter().all(|l| l.contains("0600")), "{calls}");
+        assert!(!creating.is_empty() && creating.iter().all(|l| l.contains("0600")), "{calls}");
     }
 }
 
