@@ -23,11 +23,11 @@ fn the_first_signing_makes_a_key_that_nobody_else_can_read() {
     let home = Home::new();
     let mut command = home.command("strace");
     let unsigned = Manifest::empty(b"~").to_bytes();
-    let trace = home.path("trace");
-    command.args(["-f", "-e", "trace=openat,open,fchmod,chmod,fchmodat", "-o"]).arg(&trace).arg(SIGN);
+    let written = home.path("trace");
+    command.args(["-f", "-e", "trace=openat,open,fchmod,chmod,fchmodat", "-o"]).arg(&written).arg(SIGN);
     // Where ptrace is forbidden the mode at the end is all that can be seen.
-    let traced = run_with(&mut command, &unsigned, Duration::from_secs(60)).code == 0;
-    if !traced {
+    let seen = run_with(&mut command, &unsigned, Duration::from_secs(60)).code == 0;
+    if !seen {
         eprintln!("skipped: strace cannot trace here");
         let _ = fs::remove_dir_all(home.path(".swr"));
         assert_eq!(sign(&home, &unsigned, &[]).code, 0);
@@ -35,11 +35,11 @@ fn the_first_signing_makes_a_key_that_nobody_else_can_read() {
     let mode = |name: &str| fs::metadata(home.path(name)).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode(".swr"), mode(".swr/signing.key")), (0o700, 0o600));
     assert_eq!(fs::metadata(home.path(".swr/signing.key")).unwrap().len(), 32);
-    if traced {
-        let text = fs::read_to_string(trace).unwrap();
-        let creations: Vec<_> =
-            text.lines().filter(|l| l.contains("signing.key") && l.contains("O_CREAT")).collect();
-        assert!(!creations.is_empty() && creations.iter().all(|l| l.contains("0600")), "{text}");
+    if seen {
+        let calls = fs::read_to_string(written).unwrap();
+        let creating: Vec<_> =
+            calls.lines().filter(|l| l.contains("signing.key") && l.contains("O_CREAT")).collect();
+        assert!(!creating.is_empty() && creating.iter().all(|l| l.contains("0600")), "{calls}");
     }
 }
 

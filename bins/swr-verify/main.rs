@@ -44,14 +44,16 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let moved = cache.host().is_some_and(|before| before != host);
     let looked = look::all(&manifest, &options.only, &options.settings(), &cache)?;
     let mut report = Report::<Swr>::new(options.json);
+    let mut verdicts = Vec::with_capacity(looked.len());
     for (entry, result) in &looked {
+        let say = |state, detail: &String| Verdict::new(state, entry.kind(), entry.id.as_str(), detail);
         if result.findings.is_empty() {
-            report.say(&Verdict::new(State::Ok, entry.kind(), entry.id.as_str(), &result.healthy))?;
+            verdicts.push(say(State::Ok, &result.healthy));
         }
-        for finding in &result.findings {
-            report.say(&Verdict::new(finding.state, entry.kind(), entry.id.as_str(), &finding.detail))?;
-        }
+        verdicts.extend(result.findings.iter().map(|f| say(f.state, &f.detail)));
     }
+    // All are known now: one write, since a line each costs more than the look.
+    report.say_all(&verdicts)?;
     let found: Vec<_> = looked.iter().map(|(e, r)| (*e, r.findings.as_slice())).collect();
     if let Some(signature) = wipe::signature(&found).filter(|_| options.only.is_empty()) {
         report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;

@@ -209,6 +209,16 @@ impl<F: Family> Report<F> {
         print(&if self.json { verdict.json() } else { verdict.line() })
     }
 
+    /// Prints many verdicts in one write and folds them in.
+    pub fn say_all<'a>(&mut self, verdicts: impl IntoIterator<Item = &'a Verdict>) -> Result<(), Error> {
+        let mut text = Vec::new();
+        for verdict in verdicts {
+            self.worst = F::worse(self.worst, F::code(verdict.state, verdict.kind));
+            text.extend_from_slice(&if self.json { verdict.json() } else { verdict.line() });
+        }
+        print(&text)
+    }
+
     /// Folds in a number that no state stands for, such as a repair that did not repair.
     pub fn fold(&mut self, code: Code) {
         self.worst = F::worse(self.worst, code);

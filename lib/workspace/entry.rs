@@ -112,7 +112,7 @@ impl Entry {
     }
 
     /// Reads an entry; any key that is unknown or does not fit its kind is an error.
-    pub fn from_json(value: &Json) -> Result<Self, String> {
+    pub fn from_json(value: Json) -> Result<Self, String> {
         let mut keys = Keys::of(value)?;
         let id = keys.text("id")?.ok_or("no 'id'")?;
         if !is_id(&id) {
@@ -202,7 +202,7 @@ fn shape(keys: &mut Keys) -> Result<Shape, String> {
             files: keys.number("files")?.unwrap_or(0),
             bytes: keys.number("bytes")?.unwrap_or(0),
             count: keys.counts("count")?,
-            members: keys.list("members")?.iter().map(member).collect::<Result<_, _>>()?,
+            members: keys.list("members")?.into_iter().map(member).collect::<Result<_, _>>()?,
             merkle: keys.sha("merkle")?,
         }),
         other => Err(format!("{} is not a kind", json::quote(other))),
@@ -266,7 +266,7 @@ fn write_member(member: &Member) -> String {
     o.end()
 }
 
-fn member(value: &Json) -> Result<Member, String> {
+fn member(value: Json) -> Result<Member, String> {
     let mut keys = Keys::of(value)?;
     let path = keys
         .path("path")?

@@ -38,9 +38,9 @@ impl Object {
 pub(crate) struct Keys(Vec<(String, Json)>);
 
 impl Keys {
-    pub(crate) fn of(value: &Json) -> Result<Self, String> {
+    pub(crate) fn of(value: Json) -> Result<Self, String> {
         match value {
-            Json::Object(pairs) => Ok(Self(pairs.clone())),
+            Json::Object(pairs) => Ok(Self(pairs)),
             _ => Err("not an object".into()),
         }
     }

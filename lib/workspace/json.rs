@@ -29,6 +29,8 @@ pub enum Json {
 
 /// Most keys of one object of a manifest.
 const KEYS: usize = 64;
+/// Objects of more keys find a key that stands twice by hashing.
+const SHORT: usize = 16;
 /// Most keys of one object of our own records, which map ids.
 const WIDE: usize = 20_000;
 
@@ -112,7 +114,16 @@ impl<'de> Visitor<'de> for Seed {
             if object.len() >= self.keys {
                 return Err(de::Error::custom(format_args!("more than {} keys", self.keys)));
             }
-            if !seen.insert(key.clone()) {
+            // A short object is compared faster than hashed.
+            let twice = if object.len() < SHORT {
+                object.iter().any(|(k, _)| *k == key)
+            } else {
+                if seen.is_empty() {
+                    seen.extend(object.iter().map(|(k, _)| k.clone()));
+                }
+                !seen.insert(key.clone())
+            };
+            if twice {
                 return Err(de::Error::custom(format_args!("the key {} stands twice", quote(&key))));
             }
             let value = map.next_value_seed(deeper)?;

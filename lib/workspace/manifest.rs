@@ -83,7 +83,7 @@ impl Header {
     }
 
     fn parse(line: &[u8]) -> Result<Self, String> {
-        let mut keys = Keys::of(&json::parse(line)?)?;
+        let mut keys = Keys::of(json::parse(line)?)?;
         match keys.number("swr")? {
             Some(1) => {}
             Some(version) => return Err(format!("version {version} is not 1: made by another swr")),
@@ -165,7 +165,7 @@ impl Manifest {
         if let json::Json::Object(pairs) = &value
             && pairs.iter().any(|(k, _)| k == "sig")
         {
-            let mut keys = Keys::of(&value)?;
+            let mut keys = Keys::of(value)?;
             let mut text = |key: &str| keys.long_text(key)?.ok_or(format!("a signature without '{key}'"));
             let signature = Signature { algorithm: text("sig")?, key: text("key")?, value: text("value")? };
             keys.done()?;
@@ -181,7 +181,7 @@ impl Manifest {
         if self.lines.len() >= ENTRIES {
             return Err(format!("more than {ENTRIES} entries"));
         }
-        self.lines.push(Line { entry: Entry::from_json(&value)?, raw: line.to_vec() });
+        self.lines.push(Line { entry: Entry::from_json(value)?, raw: line.to_vec() });
         Ok(())
     }
 
