@@ -49,16 +49,16 @@ uses() {
 # MASK HOW: takes the programs whose bits are set, as `gone empty short stripped`.
 take() {
   rm -rf "$tree/out" "$box/.selfheal/cache" "$box/.selfheal/state"
-  cp -r "$kept" "$tree/out"
+  cp -rl "$kept" "$tree/out" # links, so what is damaged below is replaced
   bit=1 taken='' nohit=''
   for program in $(programs); do
     if [ $(($1 & bit)) != 0 ]; then
       at=$tree/out/$program taken="$taken $program"
       case $2 in
         gone) rm "$at" ;;
-        empty) : >"$at" ;;
-        short) head -c 20000 "$kept/$program" >"$at" ;;
-        stripped) chmod 644 "$at" ;;
+        empty) rm "$at" && : >"$at" && chmod 755 "$at" ;;
+        short) rm "$at" && head -c 20000 "$kept/$program" >"$at" && chmod 755 "$at" ;;
+        stripped) rm "$at" && cp "$kept/$program" "$at" && chmod 644 "$at" ;;
       esac
       case $program in prompt-cache | run-guarded) nohit=yes ;; esac
     fi

@@ -115,7 +115,31 @@ done
       selfheal_find nothing-of-that-name && : || printf "%s " $?
       selfheal_preflight --no-such && : || printf "%s " $?
       selfheal_gguf_verify && : || printf "%s " $?
-      printf alive')" "64 5 64 64 69 64 69 alive$bye"
+      SELFHEAL_MODE=check
+      selfheal_ensure_model && : || printf "%s " $?
+      selfheal_ensure_model "a b" && : || printf "%s " $?
+      selfheal_ensure_model scout && : || printf "%s " $?
+      selfheal_host_package "x; y" && : || printf "%s " $?
+      selfheal_host_package no-such-package && : || printf "%s " $?
+      selfheal_heal && : || printf "%s " $?
+      printf alive')" "64 5 64 64 69 64 69 64 64 69 64 5 5 alive$bye"
+    # with the plain forms beside it, no program is needed
+    cp "$root"/sh/fallback* "$root/manifest.json" "$box/a b/tree/sh/"
+    mv "$box/a b/tree/sh/manifest.json" "$box/a b/tree/"
+    is "[$setup] plain forms return" "$(user_shell "$setup" "$thrice" '
+      selfheal_gguf_verify scout >/dev/null && : || printf "%s " $?
+      selfheal_hf_fetch scout >/dev/null && : || printf "%s " $?
+      selfheal_breaker && : || printf "%s " $?
+      selfheal_prompt_cache && : || printf "%s " $?
+      selfheal_llama_rebuild --status >/dev/null && : || printf "%s " $?
+      selfheal_model_budget scout 80 && : || printf "%s " $?
+      selfheal_model_budget && : || printf "%s " $?
+      selfheal_run_guarded x scout 8 && : || printf "%s " $?
+      selfheal_ensure_model scout && : || printf "%s " $?
+      selfheal_heal >/dev/null && : || printf "%s " $?
+      printf alive' </dev/null)" "3 5 64 4 34
+64 4 3 5 alive$bye"
+    rm "$box/a b/tree/sh/"fallback* "$box/a b/tree/manifest.json"
   done
   is 'a failing function alone on its line ends nothing' \
     "$(user_shell : "$thrice" 'selfheal_do x false; run_with_timeout; selfheal_find nothing-of-that-name; printf alive')" alive

@@ -82,7 +82,8 @@ main() {
   start=$(now)
   say 'what each tool says'
   shows 5 '^stripped	binary	gguf-verify	' selfheal_preflight
-  shows 69 'lost its execute bits' selfheal_gguf_verify demo
+  shows 69 'lost its execute bits' selfheal_find gguf-verify
+  shows 3 '^corrupt	model	demo	' selfheal_gguf_verify demo
   shows 5 '^DRY: would give gguf-verify' \
     selfheal_do 'give gguf-verify its execute bits back' chmod 755 "$SELFHEAL_BIN_DIR/gguf-verify"
   shows 3 '^corrupt	model	demo	.*Entry not found' env SELFHEAL_MANIFEST="$world/toolkit/manifest.json" "$programs/gguf-verify" demo
