@@ -122,6 +122,34 @@ printf x >>"$box/.shim/breaker"
 function_of selfheal_heal >/dev/null
 is 'heal restores bits and bytes' "$(under "$tree/sh/install-shim" --check | grep -v '^ok')" ''
 
+# The program and its plain form count in the same files, whichever is there; check mode counts nothing.
+# shellcheck disable=SC2120,SC2119 # `ends` calls it with arguments
+plain() { under "$tree/sh/fallback" breaker "$@" 2>/dev/null; }
+ends() {
+  "$@" 2>/dev/null
+  printf '%s ' $?
+}
+for subject in plainly 'a/b c%' "$(printf '%0200d' 0)/"; do
+  (
+    SELFHEAL_MODE=check && export SELFHEAL_MODE
+    for program in false false false false; do ends plain "$subject" -- $program; done
+  ) >"$box/said"
+  is "$subject: check mode" "$(cat "$box/said")$(find "$box/.selfheal/state/breaker" -name '*.pending')" '1 1 1 1 '
+  is "$subject: three failures open for both" "$(
+    ends "$good/breaker" "$subject" -- false
+    ends plain "$subject" -- false
+    ends "$good/breaker" "$subject" -- true
+    ends plain "$subject" -- false
+    ends plain "$subject" -- false
+    ends "$good/breaker" "$subject" -- false
+    ends plain "$subject" -- true
+    ends "$good/breaker" "$subject" -- true
+  )" '1 1 0 1 1 1 5 5 '
+  # shellcheck disable=SC2119
+  is "$subject: as a filter" "$(printf 'short\tmodel\t%s\tx\n' "$subject" "$subject" | plain | cut -f 1,3)" "open	$subject
+open	$subject"
+done
+
 # Speeds are measured and recorded.
 # shellcheck disable=SC2016
 printf '#!/bin/sh\n[ "$1" = --version ] || printf "n,avg_ts\\n1,\\"%%s.5\\"\\n" 2\n' >"$engine/llama-bench"
