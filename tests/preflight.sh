@@ -85,6 +85,7 @@ is 'files that must be there' "$(
   SELFHEAL_REQUIRED_FILES="$box/.clawhub/TOKEN:$box/no such file" && export SELFHEAL_REQUIRED_FILES && wrong |
     grep -o 'missing host required-[0-9]'
 )" 'missing host required-2'
+rm -f "$box/bin/swr-verify"
 mkdir "$box/.swr"
 : >"$box/.swr/manifest.jsonl"
 is 'a workspace that nothing can check' "$(wrong | grep -o 'unknown host workspace')" 'unknown host workspace'
