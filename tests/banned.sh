@@ -27,7 +27,7 @@ process substitution	(^|[ =])[<>]\(	diff <(a) b	x >"$(y)"
 arithmetic command	(^|[;&|] *|if |while )\(\(	((x++))	x=$((x + 1))
 substring or replacement	\$\{[A-Za-z_]+(:[0-9]|/)	${x/a/b}	${x%/*}
 indirection	\$\{!	${!x}	${x-}
-a status number of timeout	(^|[^0-9.])(124|125|126|127|137)([^0-9]|$)	[ $? = 124 ]	sleep 0.124
+a status number of timeout	(^|[^0-9.])(124|125|126|127|137)([^0-9.]|$)	[ $? = 124 ]	curl 127.0.0.1
 kill with a double dash	kill -[A-Z0-9]+ --	kill -9 -- 1	kill -9 1
 a name with a hyphen	^ *[a-z_]+-[a-z_-]*\(\)	a-b() {	a_b() {
 RULES
