@@ -22,7 +22,7 @@ fn every_text_that_is_no_json_is_refused_and_every_other_but_for_a_listed_reason
     for line in SUITE.lines() {
         let json::Json::Object(fields) = json::parse(line.as_bytes()).unwrap() else { panic!("{line}") };
         let field = |key: &str| match fields.iter().find(|(k, _)| k == key) {
-            Some((_, json::Json::Text(text))) => text.as_str(),
+            Some((_, json::Json::Text(text))) => text.as_ref(),
             _ => panic!("no {key} in {line}"),
         };
         let (name, text) = (field("name"), Base64::decode_vec(field("b64")).unwrap());

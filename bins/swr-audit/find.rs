@@ -33,7 +33,7 @@ pub(crate) fn all(root: &Root, manifest: &Manifest, least: u64) -> Vec<Found> {
             && !covered.whole(path)
     };
     let walked = match root.dir() {
-        Ok(dir) => walk::tree_where(dir, &enter),
+        Ok(dir) => walk::tree_where(dir, 1, &enter),
         Err(cause) => return vec![unreadable(b"", &cause)],
     };
     let mut found: Vec<Found> =

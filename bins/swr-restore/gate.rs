@@ -81,7 +81,7 @@ impl Accepted {
             let get = |key: &str| pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v);
             match (get("key"), get("seq"), get("approved")) {
                 (Some(Json::Text(key)), Some(Json::Number(seq)), None) => {
-                    accepted.highest.push((key.clone(), *seq));
+                    accepted.highest.push((key.clone().into_owned(), *seq));
                 }
                 (None, None, Some(Json::Text(hex))) => accepted.approved.extend(Sha::from_hex(hex)),
                 _ => {}

@@ -38,7 +38,7 @@ impl<'a> Journal<'a> {
             // A torn line says nothing that the disk does not say again.
             let Ok(Json::Object(pairs)) = json::parse(&line) else { continue };
             let text = |key: &str| match pairs.iter().find(|(k, _)| k == key) {
-                Some((_, Json::Text(text))) => Some(text.as_str()),
+                Some((_, Json::Text(text))) => Some(text.as_ref()),
                 _ => None,
             };
             match (text("step"), text("id"), &mut found) {

@@ -107,6 +107,11 @@ pub fn one_line(text: &str) -> String {
     out
 }
 
+/// The same of text that is no longer needed otherwise.
+pub(crate) fn kept_to_one_line(text: String) -> String {
+    if text.bytes().all(|b| (b' '..0x7f).contains(&b)) { text } else { one_line(&text) }
+}
+
 /// Writes progress or a warning to standard error as `tool: text`; a closed stderr is no reason to stop.
 pub fn note(tool: &str, text: &str) {
     use io::Write as _;

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::marker::PhantomData;
 
 use crate::exit::{self, Code, Family};
-use crate::message::{Error, cause_of, one_line};
+use crate::message::{Error, cause_of, kept_to_one_line};
 
 /// Makes an enum whose members are words of the protocol, with the list and both conversions.
 macro_rules! words {
@@ -108,21 +108,25 @@ pub struct Verdict {
 impl Verdict {
     /// A verdict; the detail is kept to one line.
     pub fn new(state: State, kind: Kind, subject: impl Into<Vec<u8>>, detail: impl Into<String>) -> Self {
-        Self { state, kind, subject: subject.into(), detail: one_line(&detail.into()) }
+        Self { state, kind, subject: subject.into(), detail: kept_to_one_line(detail.into()) }
     }
 
     /// The line of the protocol, newline included.
     pub fn line(&self) -> Vec<u8> {
         let mut line = Vec::with_capacity(64 + self.detail.len());
+        self.append_to(&mut line);
+        line
+    }
+
+    fn append_to(&self, line: &mut Vec<u8>) {
         line.extend_from_slice(self.state.word().as_bytes());
         line.push(b'\t');
         line.extend_from_slice(self.kind.word().as_bytes());
         line.push(b'\t');
-        escape(&self.subject, &mut line);
+        escape(&self.subject, line);
         line.push(b'\t');
-        escape(self.detail.as_bytes(), &mut line);
+        escape(self.detail.as_bytes(), line);
         line.push(b'\n');
-        line
     }
 
     /// The same four fields as a JSON object on one line; bytes that are no UTF-8 become U+FFFD.
@@ -160,6 +164,10 @@ impl Verdict {
 fn escape(field: &[u8], out: &mut Vec<u8>) {
     if field.is_empty() {
         out.push(b'-');
+    }
+    // Most fields are written as they are.
+    if !field.iter().any(|b| matches!(b, b'\t' | b'\n' | b'\\')) {
+        return out.extend_from_slice(field);
     }
     for b in field {
         match b {
@@ -214,7 +222,11 @@ impl<F: Family> Report<F> {
         let mut text = Vec::new();
         for verdict in verdicts {
             self.worst = F::worse(self.worst, F::code(verdict.state, verdict.kind));
-            text.extend_from_slice(&if self.json { verdict.json() } else { verdict.line() });
+            if self.json {
+                text.extend_from_slice(&verdict.json());
+            } else {
+                verdict.append_to(&mut text);
+            }
         }
         print(&text)
     }

@@ -114,6 +114,38 @@ impl Root {
     }
 }
 
+/// `lstat` of many paths one after the other: the directory of the last one stays open for its neighbours.
+#[derive(Debug)]
+pub struct Neighbours<'r> {
+    root: &'r Root,
+    last: Option<(Vec<u8>, OwnedFd)>,
+}
+
+impl<'r> Neighbours<'r> {
+    /// Paths below `root`.
+    pub fn new(root: &'r Root) -> Self {
+        Self { root, last: None }
+    }
+
+    /// `lstat` of `below`.
+    pub fn stat(&mut self, below: &[u8]) -> io::Result<Stat> {
+        let at = below.iter().rposition(|b| *b == b'/').unwrap_or(0);
+        if let Some((dir, parent)) = &self.last
+            && at > 0
+            && dir.as_slice() == &below[..at]
+            && contained(below)
+        {
+            return Ok(stat_at(parent, &below[at + 1..])?);
+        }
+        let place = self.root.place(below)?;
+        let stat = place.stat();
+        if at > 0 {
+            self.last = Some((below[..at].to_vec(), place.parent));
+        }
+        stat
+    }
+}
+
 impl AsFd for Root {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.dir.as_fd()
@@ -208,5 +240,19 @@ mod tests {
             assert!(!opened, "{path} without openat2");
         }
         assert_eq!(root.place(b"file").unwrap().link_target().unwrap(), b"../out/secret");
+        let mut neighbours = Neighbours::new(&root);
+        for (path, there) in [
+            ("deep/file", true),
+            ("deep/none", false),
+            ("deep/file", true),
+            ("deep/..", false),
+            ("deep/up/deep", false),
+            ("deep/up", true),
+            ("file", true),
+            ("dir/secret", false),
+            ("deep/file", true),
+        ] {
+            assert_eq!(neighbours.stat(path.as_bytes()).is_ok(), there, "{path} beside the last one");
+        }
     }
 }

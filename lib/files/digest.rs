@@ -7,6 +7,19 @@ use sha2::{Digest as _, Sha256};
 
 use crate::open::Print;
 
+/// The value of each hexadecimal digit; 16 stands for what is none. A manifest has thousands of digests to read.
+const DIGITS: [u8; 256] = {
+    let mut digits = [16; 256];
+    let mut value = 0;
+    while value < 16 {
+        let digit = b"0123456789abcdef"[value as usize];
+        digits[digit as usize] = value;
+        digits[digit.to_ascii_uppercase() as usize] = value;
+        value += 1;
+    }
+    digits
+};
+
 /// A SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sha(pub [u8; 32]);
@@ -19,11 +32,13 @@ impl Sha {
             return None;
         }
         let mut out = [0; 32];
+        let mut all = 0;
         for (byte, pair) in out.iter_mut().zip(text.chunks_exact(2)) {
-            let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok());
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+            let (high, low) = (DIGITS[usize::from(pair[0])], DIGITS[usize::from(pair[1])]);
+            all |= high | low;
+            *byte = high << 4 | low;
         }
-        Some(Self(out))
+        (all < 16).then_some(Self(out))
     }
 
     /// 64 lower-case hexadecimal digits.

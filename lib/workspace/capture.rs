@@ -82,7 +82,7 @@ fn directory(root: &Root, path: &[u8], options: &TreeOptions) -> Result<Shape, S
     let dir = root
         .open_at(path, flags, Mode::empty())
         .map_err(|cause| format!("cannot read '{text}': {}", verify::words(&cause)))?;
-    let walk = walk::tree(&dir);
+    let walk = walk::tree(&dir, options.jobs);
     if let Some((member, cause)) = walk.unreadable.first() {
         return Err(format!("cannot read '{text}/{}': {}", name::encode(member), verify::words(cause)));
     }

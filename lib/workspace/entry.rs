@@ -1,5 +1,7 @@
 //! One manifest entry: what a path of the healthy workspace must look like, and how it comes back.
 
+use std::borrow::Cow;
+
 use files::digest::Sha;
 
 use crate::fields::{Keys, Object, to_sha};
@@ -112,20 +114,21 @@ impl Entry {
     }
 
     /// Reads an entry; any key that is unknown or does not fit its kind is an error.
-    pub fn from_json(value: Json) -> Result<Self, String> {
+    pub fn from_json(value: Json<'_>) -> Result<Self, String> {
         let mut keys = Keys::of(value)?;
-        let id = keys.text("id")?.ok_or("no 'id'")?;
+        let id = keys.owned("id")?.ok_or("no 'id'")?;
         if !is_id(&id) {
             return Err(format!("{} is not an id", json::quote(&id)));
         }
-        let shape = shape(&mut keys)?;
         let path = keys.path("path")?.ok_or("no 'path'")?;
         if !name::is_contained(path.strip_prefix(b"~/").unwrap_or(&path)) {
             return Err("'path' is not below the workspace".into());
         }
+        let kind = keys.text("kind")?.ok_or("no 'kind'")?;
         let tier = keys.number("tier")?.filter(|t| *t <= TIERS).ok_or("'tier' is not 0 to 4")?;
+        let shape = shape(&kind, &mut keys)?;
         let needs = keys.list("needs")?.into_iter().map(|n| match n {
-            Json::Text(n) if is_id(&n) => Ok(n),
+            Json::Text(n) if is_id(&n) => Ok(n.into_owned()),
             _ => Err("'needs' is not a list of ids".to_owned()),
         });
         let entry = Self {
@@ -134,9 +137,9 @@ impl Entry {
             tier: u8::try_from(tier).map_err(|e| e.to_string())?,
             shape,
             needs: needs.collect::<Result<_, _>>()?,
-            restore: keys.text("restore")?,
+            restore: keys.owned("restore")?,
             timeout_s: keys.number("timeout_s")?,
-            notes: keys.text("notes")?,
+            notes: keys.owned("notes")?,
         };
         keys.done()?;
         if entry.timeout_s.is_some_and(|s| s == 0 || s > LONGEST_S) {
@@ -176,10 +179,9 @@ pub fn is_id(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
-fn shape(keys: &mut Keys) -> Result<Shape, String> {
-    let kind = keys.text("kind")?.ok_or("no 'kind'")?;
-    let size = |keys: &mut Keys| keys.number("size")?.ok_or("no 'size'".to_owned());
-    match kind.as_str() {
+fn shape(kind: &str, keys: &mut Keys<'_>) -> Result<Shape, String> {
+    let size = |keys: &mut Keys<'_>| keys.number("size")?.ok_or("no 'size'".to_owned());
+    match kind {
         "file" => {
             if let Some(target) = keys.path("target")? {
                 return Ok(Shape::Link { target });
@@ -188,7 +190,7 @@ fn shape(keys: &mut Keys) -> Result<Shape, String> {
                 size: size(keys)?,
                 sha256: keys.sha("sha256")?.ok_or("no 'sha256'")?,
                 mode: keys.mode("mode")?.ok_or("no 'mode'")?,
-                escrow: keys.long_text("escrow")?,
+                escrow: keys.long_text("escrow")?.map(Cow::into_owned),
             })
         }
         "blob" => Ok(Shape::Blob {
@@ -266,7 +268,7 @@ fn write_member(member: &Member) -> String {
     o.end()
 }
 
-fn member(value: Json) -> Result<Member, String> {
+fn member(value: Json<'_>) -> Result<Member, String> {
     let mut keys = Keys::of(value)?;
     let path = keys
         .path("path")?
@@ -282,7 +284,7 @@ fn member(value: Json) -> Result<Member, String> {
     Ok(Member { path, what })
 }
 
-fn contained(value: &Json) -> Result<Vec<u8>, String> {
+fn contained(value: &Json<'_>) -> Result<Vec<u8>, String> {
     match value {
         Json::Text(text) => name::decode(text).filter(|p| name::is_contained(p)),
         _ => None,

@@ -1,5 +1,6 @@
 //! The fields of manifest objects: taken one by one so that an unknown key is noticed, written in a fixed order.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use files::digest::Sha;
@@ -34,31 +35,40 @@ impl Object {
     }
 }
 
-/// The keys of an object, taken one by one: what is left at the end is unknown.
-pub(crate) struct Keys(Vec<(String, Json)>);
+/// The keys of an object, taken one by one: what is left at the end is unknown. The first is at the end, so that
+/// whoever takes keys in the order they are written finds each at once and moves none.
+pub(crate) struct Keys<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
 
-impl Keys {
-    pub(crate) fn of(value: Json) -> Result<Self, String> {
+impl<'a> Keys<'a> {
+    pub(crate) fn of(value: Json<'a>) -> Result<Self, String> {
         match value {
-            Json::Object(pairs) => Ok(Self(pairs)),
+            Json::Object(mut pairs) => {
+                pairs.reverse();
+                Ok(Self(pairs))
+            }
             _ => Err("not an object".into()),
         }
     }
 
-    fn take(&mut self, key: &str) -> Option<Json> {
-        let at = self.0.iter().position(|(k, _)| k == key)?;
-        Some(self.0.swap_remove(at).1)
+    fn take(&mut self, key: &str) -> Option<Json<'a>> {
+        let at = self.0.iter().rposition(|(k, _)| k == key)?;
+        Some(self.0.remove(at).1)
     }
 
-    pub(crate) fn text(&mut self, key: &str) -> Result<Option<String>, String> {
+    pub(crate) fn text(&mut self, key: &str) -> Result<Option<Cow<'a, str>>, String> {
         match self.long_text(key)? {
             Some(text) if text.len() > TEXT => Err(format!("'{key}' is longer than {TEXT} bytes")),
             text => Ok(text),
         }
     }
 
+    /// Text that is kept.
+    pub(crate) fn owned(&mut self, key: &str) -> Result<Option<String>, String> {
+        Ok(self.text(key)?.map(Cow::into_owned))
+    }
+
     /// Bounded by the line's own bound alone.
-    pub(crate) fn long_text(&mut self, key: &str) -> Result<Option<String>, String> {
+    pub(crate) fn long_text(&mut self, key: &str) -> Result<Option<Cow<'a, str>>, String> {
         match self.take(key) {
             None => Ok(None),
             Some(Json::Text(text)) if text.contains('\0') => Err(format!("'{key}' holds a NUL byte")),
@@ -83,7 +93,7 @@ impl Keys {
         }
     }
 
-    pub(crate) fn list(&mut self, key: &str) -> Result<Vec<Json>, String> {
+    pub(crate) fn list(&mut self, key: &str) -> Result<Vec<Json<'a>>, String> {
         match self.take(key) {
             None => Ok(Vec::new()),
             Some(Json::List(items)) if items.len() > LIST => {
@@ -111,7 +121,7 @@ impl Keys {
         let mode = if text.len() == 4 { u32::from_str_radix(&text, 8).ok() } else { None };
         mode.filter(|m| *m <= 0o7777 && !text.starts_with('+'))
             .map(Some)
-            .ok_or(format!("'{key}' is not four octal digits"))
+            .ok_or_else(|| format!("'{key}' is not four octal digits"))
     }
 
     pub(crate) fn counts(&mut self, key: &str) -> Result<Vec<(Vec<u8>, u64)>, String> {
@@ -132,7 +142,7 @@ impl Keys {
 
     /// Every key must have been taken.
     pub(crate) fn done(self) -> Result<(), String> {
-        match self.0.first() {
+        match self.0.last() {
             None => Ok(()),
             Some((key, _)) => Err(format!("the key {} is unknown or does not fit", json::quote(key))),
         }
@@ -140,7 +150,7 @@ impl Keys {
 }
 
 /// A string of 64 hexadecimal digits.
-pub(crate) fn to_sha(value: &Json) -> Result<Sha, String> {
+pub(crate) fn to_sha(value: &Json<'_>) -> Result<Sha, String> {
     match value {
         Json::Text(text) => Sha::from_hex(text),
         _ => None,

@@ -72,7 +72,7 @@ fn parse(line: &[u8]) -> Option<Turn> {
     let get = |key: &str| pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v);
     let (Json::Number(wall), Json::Object(states)) = (get("wall")?, get("states")?) else { return None };
     let states = states.iter().filter_map(|(id, state)| match state {
-        Json::Text(word) if is_id(id) => Some((id.clone(), State::from_word(word.as_bytes())?)),
+        Json::Text(word) if is_id(id) => Some((id.clone().into_owned(), State::from_word(word.as_bytes())?)),
         _ => None,
     });
     Some(Turn { wall: *wall, states: states.collect() })

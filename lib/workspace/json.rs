@@ -3,6 +3,7 @@
 //! `serde_json::Value` keeps the last of two equal keys and doubles lose integers above 2^53: two readers of one
 //! signed manifest could then see two recipes.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -10,9 +11,10 @@ use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 /// Deeper nesting is refused.
 const DEPTH: u8 = 6;
 
-/// A JSON value. Numbers are non-negative integers: nothing in a manifest needs others.
+/// A JSON value. Numbers are non-negative integers: nothing in a manifest needs others. Text without escapes is
+/// borrowed from what is parsed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Json {
+pub enum Json<'a> {
     /// `null`
     Null,
     /// `true` or `false`
@@ -20,35 +22,46 @@ pub enum Json {
     /// An integer from 0 to 2^64 - 1.
     Number(u64),
     /// A string.
-    Text(String),
+    Text(Cow<'a, str>),
     /// An array.
-    List(Vec<Json>),
+    List(Vec<Json<'a>>),
     /// An object, its keys in the order of the text, none twice.
-    Object(Vec<(String, Json)>),
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
 /// Most keys of one object of a manifest.
 const KEYS: usize = 64;
 /// Objects of more keys find a key that stands twice by hashing.
 const SHORT: usize = 16;
+/// Room for the keys of a usual object.
+const USUAL: usize = 8;
 /// Most keys of one object of our own records, which map ids.
 const WIDE: usize = 20_000;
 
 /// Reads exactly one value; the text before and after it may only be JSON's white space.
-pub fn parse(text: &[u8]) -> Result<Json, String> {
+pub fn parse(text: &[u8]) -> Result<Json<'_>, String> {
+    parse_text(utf8(text)?)
+}
+
+/// The same of text that is known to be UTF-8.
+pub fn parse_text(text: &str) -> Result<Json<'_>, String> {
     parse_with(text, KEYS)
 }
 
 /// The same for our own records, whose objects map every id of a manifest.
-pub fn parse_wide(text: &[u8]) -> Result<Json, String> {
-    parse_with(text, WIDE)
+pub fn parse_wide(text: &[u8]) -> Result<Json<'_>, String> {
+    parse_with(utf8(text)?, WIDE)
 }
 
-fn parse_with(text: &[u8], keys: usize) -> Result<Json, String> {
-    if text.starts_with(b"\xef\xbb\xbf") {
+fn utf8(text: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(text).map_err(|e| format!("it is not UTF-8: {e}"))
+}
+
+fn parse_with(text: &str, keys: usize) -> Result<Json<'_>, String> {
+    if text.starts_with('\u{feff}') {
         return Err("it begins with a byte order mark".into());
     }
-    let mut from = serde_json::Deserializer::from_slice(text);
+    let mut from = serde_json::Deserializer::from_str(text);
     let value = Seed { deeper: DEPTH, keys }.deserialize(&mut from).map_err(|e| e.to_string())?;
     from.end().map_err(|e| e.to_string())?;
     Ok(value)
@@ -67,37 +80,41 @@ struct Seed {
 }
 
 impl<'de> DeserializeSeed<'de> for Seed {
-    type Value = Json;
+    type Value = Json<'de>;
 
-    fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> Result<Json, D::Error> {
+    fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> Result<Json<'de>, D::Error> {
         from.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Seed {
-    type Value = Json;
+    type Value = Json<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("null, a boolean, a non-negative integer, a string, a list or an object")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Json, E> {
+    fn visit_unit<E: de::Error>(self) -> Result<Json<'de>, E> {
         Ok(Json::Null)
     }
 
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Json, E> {
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Json<'de>, E> {
         Ok(Json::Bool(value))
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Json, E> {
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Json<'de>, E> {
         Ok(Json::Number(value))
     }
 
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Json, E> {
-        Ok(Json::Text(value.to_owned()))
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Json<'de>, E> {
+        Ok(Json::Text(value.to_owned().into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+    fn visit_borrowed_str<E: de::Error>(self, value: &'de str) -> Result<Json<'de>, E> {
+        Ok(Json::Text(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json<'de>, A::Error> {
         let deeper = self.deeper()?;
         let mut list = Vec::new();
         while let Some(item) = seq.next_element_seed(deeper)? {
@@ -106,11 +123,11 @@ impl<'de> Visitor<'de> for Seed {
         Ok(Json::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json<'de>, A::Error> {
         let deeper = self.deeper()?;
-        let mut object: Vec<(String, Json)> = Vec::new();
+        let mut object: Vec<(Cow<'de, str>, Json<'de>)> = Vec::with_capacity(USUAL);
         let mut seen = std::collections::HashSet::new();
-        while let Some(key) = map.next_key::<String>()? {
+        while let Some(key) = map.next_key_seed(Key)? {
             if object.len() >= self.keys {
                 return Err(de::Error::custom(format_args!("more than {} keys", self.keys)));
             }
@@ -130,6 +147,33 @@ impl<'de> Visitor<'de> for Seed {
             object.push((key, value));
         }
         Ok(Json::Object(object))
+    }
+}
+
+/// Reads a key without copying it where the text has it as it is.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> Result<Cow<'de, str>, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Key {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Cow<'de, str>, E> {
+        Ok(value.to_owned().into())
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, value: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(value.into())
     }
 }
 

@@ -3,6 +3,8 @@
 //! A signature covers the exact bytes above the first signature line; nothing is canonicalised, so nothing can be
 //! canonicalised in two ways. Lines that are not changed keep their bytes.
 
+use std::borrow::Cow;
+
 use contract::{Error, exit};
 use files::digest::Sha;
 
@@ -82,14 +84,14 @@ impl Header {
         o.end()
     }
 
-    fn parse(line: &[u8]) -> Result<Self, String> {
-        let mut keys = Keys::of(json::parse(line)?)?;
+    fn parse(line: &str) -> Result<Self, String> {
+        let mut keys = Keys::of(json::parse_text(line)?)?;
         match keys.number("swr")? {
             Some(1) => {}
             Some(version) => return Err(format!("version {version} is not 1: made by another swr")),
             None => return Err("the first line is no swr header".into()),
         }
-        let text = |keys: &mut Keys, key: &str| keys.text(key)?.ok_or(format!("no '{key}'"));
+        let text = |keys: &mut Keys<'_>, key: &str| keys.owned(key)?.ok_or(format!("no '{key}'"));
         let header = Self {
             seq: keys.number("seq")?.ok_or("no 'seq'")?,
             created: text(&mut keys, "created")?,
@@ -141,10 +143,16 @@ impl Manifest {
         let Some(text) = bytes.strip_suffix(b"\n") else {
             return Err("the last line does not end in a newline".into());
         };
-        let mut lines = text.split(|b| *b == b'\n').enumerate();
+        let text = std::str::from_utf8(text).map_err(|e| {
+            let line = text[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+            format!("line {line}: it is not UTF-8")
+        })?;
+        let count = text.split('\n').count();
+        let mut lines = text.split('\n').enumerate();
         let (_, first) = lines.next().ok_or("empty")?;
         let header = Header::parse(first).map_err(|e| format!("line 1: {e}"))?;
-        let mut manifest = Self { header, lines: Vec::new(), body: Vec::new(), signatures: Vec::new() };
+        let room = Vec::with_capacity(count.min(ENTRIES));
+        let mut manifest = Self { header, lines: room, body: Vec::new(), signatures: Vec::new() };
         let mut end = first.len() + 1;
         for (n, line) in lines {
             manifest.take_line(line).map_err(|e| format!("line {}: {e}", n + 1))?;
@@ -157,16 +165,19 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn take_line(&mut self, line: &[u8]) -> Result<(), String> {
+    fn take_line(&mut self, line: &str) -> Result<(), String> {
         if line.len() > LINE {
             return Err(format!("longer than {LINE} bytes"));
         }
-        let value = json::parse(line)?;
+        let value = json::parse_text(line)?;
         if let json::Json::Object(pairs) = &value
             && pairs.iter().any(|(k, _)| k == "sig")
         {
             let mut keys = Keys::of(value)?;
-            let mut text = |key: &str| keys.long_text(key)?.ok_or(format!("a signature without '{key}'"));
+            let mut text = |key: &str| {
+                let text = keys.long_text(key)?.map(Cow::into_owned);
+                text.ok_or_else(|| format!("a signature without '{key}'"))
+            };
             let signature = Signature { algorithm: text("sig")?, key: text("key")?, value: text("value")? };
             keys.done()?;
             if self.signatures.len() >= SIGNATURES {
@@ -181,7 +192,7 @@ impl Manifest {
         if self.lines.len() >= ENTRIES {
             return Err(format!("more than {ENTRIES} entries"));
         }
-        self.lines.push(Line { entry: Entry::from_json(value)?, raw: line.to_vec() });
+        self.lines.push(Line { entry: Entry::from_json(value)?, raw: line.into() });
         Ok(())
     }
 

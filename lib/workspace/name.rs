@@ -18,6 +18,9 @@ pub fn encode(path: &[u8]) -> String {
 
 /// The bytes that `text` stands for; `None` when a `%` is not followed by two hexadecimal digits.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
+    if !text.contains('%') {
+        return Some(text.as_bytes().to_vec());
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {

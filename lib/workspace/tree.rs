@@ -10,7 +10,7 @@ use files::digest::Sha;
 use rustix::fs::{Mode, OFlags};
 
 use crate::entry::{Entry, Member, MemberKind, Shape};
-use crate::verify::{Depth, Repair, Result};
+use crate::verify::{Depth, Proof, Repair, Result};
 use crate::walk::{self, Node, Walk, What};
 use crate::{cache, content, merkle, name};
 
@@ -22,7 +22,7 @@ pub(crate) fn check(root: &Root, entry: &Entry, path: &[u8], depth: &Depth, resu
         Ok(dir) => dir,
         Err(cause) => return result.unknown("", &cause),
     };
-    let walk = walk::tree(&dir);
+    let walk = walk::tree(&dir, depth.jobs);
     let (have_files, have_bytes) = totals(&walk);
     for (path, cause) in walk.unreadable.iter().take(8) {
         result.unknown(&format!("'{}': ", name::encode(path)), cause);
@@ -47,9 +47,13 @@ pub(crate) fn check(root: &Root, entry: &Entry, path: &[u8], depth: &Depth, resu
     for member in members {
         check_member(&walk, path, member, result);
     }
-    result.healthy = format!("{have_files} files, {have_bytes} bytes, {} sentinels", sentinels.len());
-    if let Some(want) = merkle {
-        check_root(root, entry, path, &walk, *want, depth, result);
+    let proof =
+        |content| Proof::Tree { files: have_files, bytes: have_bytes, sentinels: sentinels.len(), content };
+    result.proof = proof(false);
+    if let Some(want) = merkle
+        && check_root(root, entry, path, &walk, *want, depth, result)
+    {
+        result.proof = proof(true);
     }
 }
 
@@ -132,6 +136,7 @@ fn check_member(walk: &Walk, tree: &[u8], member: &Member, result: &mut Result) 
     }
 }
 
+/// Whether the root is the wanted one; what is wrong is added to the result.
 fn check_root(
     root: &Root,
     entry: &Entry,
@@ -140,7 +145,7 @@ fn check_root(
     want: Sha,
     depth: &Depth,
     result: &mut Result,
-) {
+) -> bool {
     let fingerprint = cache::fingerprint(walk.nodes.iter().map(|n| &n.print));
     let cached = depth.cache.and_then(|c| c.get(&entry.id, fingerprint, depth.now));
     let found = match cached {
@@ -150,10 +155,10 @@ fn check_root(
     match found {
         Err(cause) => result.unknown("", &cause),
         Ok(sha) if sha == want => {
-            result.healthy.push_str(", content verified");
             let settled =
                 cached.is_none() && cache::is_settled(walk.nodes.iter().map(|n| &n.print), depth.now);
             result.hashed = settled.then_some((fingerprint, sha));
+            return true;
         }
         // Named findings say more than a root that differs.
         Ok(_) if result.findings.is_empty() => {
@@ -162,6 +167,7 @@ fn check_root(
         }
         Ok(_) => {}
     }
+    false
 }
 
 /// The Merkle root of a walked tree, file contents hashed by `jobs` threads.
@@ -188,7 +194,8 @@ pub fn merkle_root(root: &Root, path: &[u8], walk: &Walk, jobs: usize) -> io::Re
     std::thread::scope(|scope| {
         // A thread costs more than hashing a handful of files.
         for _ in 1..jobs.min(walk.nodes.len() / 64) {
-            scope.spawn(work);
+            // Where no thread can be had, this one does it all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
     });

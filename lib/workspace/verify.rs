@@ -1,5 +1,6 @@
 //! One entry against the disk: every difference is a finding, and what could not be checked is `unknown`.
 
+use std::fmt;
 use std::io;
 
 use contract::State;
@@ -41,6 +42,49 @@ pub enum Repair {
     Escrow,
 }
 
+/// What a healthy entry is known by; its words are made only when they are printed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Proof {
+    /// It is not healthy.
+    #[default]
+    Nothing,
+    /// Its content has the hash; bytes.
+    Content(u64),
+    /// Its size alone; bytes.
+    Size(u64),
+    /// So many samples; bytes.
+    Samples(u64, usize),
+    /// A link to this.
+    Link(Vec<u8>),
+    /// A tree.
+    Tree {
+        /// Regular files in it.
+        files: u64,
+        /// Bytes in them.
+        bytes: u64,
+        /// Sentinels found.
+        sentinels: usize,
+        /// Whether its Merkle root is right.
+        content: bool,
+    },
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Content(bytes) => write!(f, "{bytes} bytes, content verified"),
+            Self::Size(bytes) => write!(f, "{bytes} bytes, size only"),
+            Self::Samples(bytes, count) => write!(f, "{bytes} bytes, {count} samples match"),
+            Self::Link(target) => write!(f, "link to '{}'", String::from_utf8_lossy(target)),
+            Self::Tree { files, bytes, sentinels, content } => {
+                write!(f, "{files} files, {bytes} bytes, {sentinels} sentinels")?;
+                f.write_str(if *content { ", content verified" } else { "" })
+            }
+        }
+    }
+}
+
 /// How thoroughly to look.
 pub struct Depth<'a> {
     /// Read blobs whole instead of trusting size and samples.
@@ -58,8 +102,8 @@ pub struct Depth<'a> {
 pub struct Result {
     /// Empty when it is healthy.
     pub findings: Vec<Finding>,
-    /// What a healthy entry is known by, in words.
-    pub healthy: String,
+    /// What it is known by when it is healthy.
+    pub proof: Proof,
     /// Fingerprint and hash to record, when content was hashed.
     pub hashed: Option<(Sha, Sha)>,
 }
@@ -77,8 +121,13 @@ impl Result {
 
 /// Looks at one entry. `path` is its path below `root`.
 pub fn entry(root: &Root, entry: &Entry, path: &[u8], depth: &Depth) -> Result {
+    known(root, entry, path, root.stat(path), depth)
+}
+
+/// The same with what `lstat` says of the path.
+pub fn known(root: &Root, entry: &Entry, path: &[u8], stat: io::Result<Stat>, depth: &Depth) -> Result {
     let mut result = Result::default();
-    let stat = match root.stat(path) {
+    let stat = match stat {
         Ok(stat) => stat,
         Err(cause) if is_absent(&cause) => {
             let what = match entry.shape {
@@ -160,7 +209,7 @@ fn link(root: &Root, path: &[u8], target: &[u8], stat: &Stat, result: &mut Resul
         return;
     }
     match root.place(path).and_then(|p| p.link_target()) {
-        Ok(found) if found == target => result.healthy = format!("link to '{want}'"),
+        Ok(found) if found == target => result.proof = Proof::Link(found),
         Ok(found) => {
             let found = String::from_utf8_lossy(&found);
             result.add(State::Corrupt, repair, format!("link to '{found}' (want '{want}')"));
@@ -191,7 +240,7 @@ fn hashed(
         Err(cause) => result.unknown("", &cause),
         Ok(None) => result.unknown("", &io::Error::other("it changed while it was read")),
         Ok(Some(sha)) if sha == want => {
-            result.healthy = format!("{} bytes, content verified", print.size);
+            result.proof = Proof::Content(print.size);
             let settled = cached.is_none() && cache::is_settled(std::iter::once(&print), depth.now);
             result.hashed = settled.then_some((fingerprint, sha));
         }
@@ -221,21 +270,21 @@ fn blob(
         return hashed(root, entry, path, stat, want, depth, result);
     }
     if samples.is_empty() {
-        result.healthy = format!("{} bytes, size only", print.size);
+        result.proof = Proof::Size(print.size);
         return;
     }
     // What the cache holds of samples is never the hash of a content, so neither passes for the other.
     let record = crate::merkle::root(samples);
-    let healthy = format!("{} bytes, {} samples match", print.size, samples.len());
+    let proof = Proof::Samples(print.size, samples.len());
     if known == Some(record) && !depth.deep {
-        result.healthy = healthy;
+        result.proof = proof;
         return;
     }
     match root.read(path).and_then(|file| content::samples(&file, print.size, samples.len())) {
         Err(cause) => result.unknown("", &cause),
         Ok(found) => match found.iter().zip(samples).position(|(a, b)| a != b) {
             None => {
-                result.healthy = healthy;
+                result.proof = proof;
                 let settled = cache::is_settled(std::iter::once(&print), depth.now);
                 result.hashed = settled.then_some((fingerprint, record));
             }

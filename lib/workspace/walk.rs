@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use files::beneath;
 use files::open::Print;
@@ -9,6 +10,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 
 /// Deeper directories are reported as unreadable: each level holds a descriptor.
 const DEPTH: usize = 200;
+/// Bytes of directory entries read at once.
+const LISTING: usize = 16 << 10;
+/// Directories listed before other threads join in.
+const ALONE: usize = 4;
 
 /// One member of a tree.
 #[derive(Clone, Debug)]
@@ -48,94 +53,190 @@ pub struct Walk {
     pub unreadable: Vec<(Vec<u8>, io::Error)>,
 }
 
-/// Walks the tree below an open directory. A member that vanishes meanwhile is left out.
-pub fn tree(dir: impl AsFd) -> Walk {
-    tree_where(dir, &|_, _| true)
+/// Walks the tree below an open directory, `jobs` threads sharing its directories. A member that vanishes meanwhile is
+/// left out.
+pub fn tree(dir: impl AsFd, jobs: usize) -> Walk {
+    tree_where(dir, jobs, &|_, _| true)
 }
 
 /// The same, but a directory is entered only when `enter` says so of its path and node; it is listed all the same.
-pub fn tree_where(dir: impl AsFd, enter: Select<'_>) -> Walk {
+pub fn tree_where(dir: impl AsFd, jobs: usize, enter: Enter<'_>) -> Walk {
+    let top = match dir.as_fd().try_clone_to_owned() {
+        Ok(dir) => Directory { parent: Arc::new(dir), name: b".".to_vec(), path: Vec::new(), depth: 0 },
+        Err(cause) => return Walk { nodes: Vec::new(), unreadable: vec![(Vec::new(), cause)] },
+    };
+    let queue = Queue { open: Mutex::new((vec![top], 0)), changed: Condvar::new() };
     let mut walk = Walk::default();
-    descend(&mut walk, &dir, &mut Vec::new(), 0, enter);
+    let mut buffer = Vec::with_capacity(LISTING);
+    // A thread costs more than a few directories.
+    for _ in 0..ALONE {
+        let Some(directory) = queue.next() else { break };
+        let found = walk.list(directory, &mut buffer, enter);
+        queue.done(found);
+    }
+    std::thread::scope(|scope| {
+        let rest = || {
+            let (mut walk, mut buffer) = (Walk::default(), Vec::with_capacity(LISTING));
+            while let Some(directory) = queue.next() {
+                let found = walk.list(directory, &mut buffer, enter);
+                queue.done(found);
+            }
+            walk
+        };
+        let helpers = jobs.saturating_sub(1).min(queue.length());
+        // Where no thread can be had, this one does it all.
+        let helper = |_| std::thread::Builder::new().spawn_scoped(scope, rest).ok();
+        let helpers: Vec<_> = (0..helpers).filter_map(helper).collect();
+        walk.add(rest());
+        for helper in helpers {
+            // A panic there has already ended the process.
+            walk.add(helper.join().unwrap_or_default());
+        }
+    });
     walk.nodes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     walk
 }
 
 /// Which directories to enter.
-type Select<'a> = &'a dyn Fn(&[u8], &Node) -> bool;
+type Enter<'a> = &'a (dyn Fn(&[u8], &Node) -> bool + Sync);
 
-/// Reads one directory and then those below it; returns whether it has no member.
-fn descend(walk: &mut Walk, dir: &impl AsFd, path: &mut Vec<u8>, depth: usize, select: Select<'_>) -> bool {
-    let mut buffer = Vec::with_capacity(16 << 10);
-    let mut entries = RawDir::new(dir, buffer.spare_capacity_mut());
-    let mut directories: Vec<Vec<u8>> = Vec::new();
-    let mut empty = true;
-    while let Some(entry) = entries.next() {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(cause) => {
-                walk.unreadable.push((path.clone(), cause.into()));
-                break;
-            }
-        };
-        let name = entry.file_name().to_bytes();
-        if matches!(name, b"." | b"..") {
-            continue;
-        }
-        empty = false;
-        let length = path.len();
-        if length > 0 {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name);
-        match node(dir, name, path) {
-            Ok(Some(node)) if matches!(node.what, What::Dir { .. }) => directories.push(name.to_vec()),
-            Ok(Some(node)) => walk.nodes.push(node),
-            Ok(None) => {}
-            Err(cause) => walk.unreadable.push((path.clone(), cause)),
-        }
-        path.truncate(length);
-    }
-    for name in directories {
-        let length = path.len();
-        if length > 0 {
-            path.push(b'/');
-        }
-        path.extend_from_slice(&name);
-        enter(walk, dir, &name, path, depth + 1, select);
-        path.truncate(length);
-    }
-    empty
+/// A directory to be listed: its name in an open parent, and its path below the tree.
+struct Directory {
+    parent: Arc<OwnedFd>,
+    name: Vec<u8>,
+    path: Vec<u8>,
+    depth: usize,
 }
 
-fn enter(
-    walk: &mut Walk,
-    parent: &impl AsFd,
-    name: &[u8],
-    path: &mut Vec<u8>,
-    depth: usize,
-    select: Select<'_>,
-) {
-    let node = node(parent, name, path);
-    if let Ok(Some(node)) = &node
-        && !select(path, node)
-    {
-        walk.nodes.push(node.clone());
-        return;
+/// Directories to be listed, the last found first so that few descriptors are open, and how many are being listed.
+struct Queue {
+    open: Mutex<(Vec<Directory>, usize)>,
+    changed: Condvar,
+}
+
+impl Queue {
+    /// The next directory; waits while a listing may still find one, and each listing ends.
+    fn next(&self) -> Option<Directory> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let more = self.changed.wait_while(open, |(waiting, listed)| waiting.is_empty() && *listed > 0);
+        let mut open = more.unwrap_or_else(PoisonError::into_inner);
+        let directory = open.0.pop()?;
+        open.1 += 1;
+        Some(directory)
     }
-    let opened = if depth > DEPTH { Err(io::Error::from_raw_os_error(40)) } else { open_dir(parent, name) };
-    match (opened, node) {
-        (Ok(dir), Ok(Some(mut node))) => {
-            let at = walk.nodes.len();
-            node.what = What::Dir { empty: false };
-            walk.nodes.push(node);
-            if descend(walk, &dir, path, depth, select) {
-                walk.nodes[at].what = What::Dir { empty: true };
-            }
+
+    /// One listing ended and found these.
+    fn done(&self, found: Vec<Directory>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.1 -= 1;
+        open.0.extend(found);
+        self.changed.notify_all();
+    }
+
+    fn length(&self) -> usize {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).0.len()
+    }
+}
+
+impl Walk {
+    fn add(&mut self, mut other: Self) {
+        if other.nodes.len() > self.nodes.len() {
+            std::mem::swap(self, &mut other);
         }
-        (_, Ok(None)) => {}
-        (Err(cause), _) if cause.kind() == io::ErrorKind::NotFound => {}
-        (Err(cause), _) | (_, Err(cause)) => walk.unreadable.push((path.clone(), cause)),
+        self.nodes.extend(other.nodes);
+        self.unreadable.extend(other.unreadable);
+    }
+
+    /// Lists one directory, the members below it included; returns the directories to be listed next.
+    fn list(&mut self, directory: Directory, buffer: &mut Vec<u8>, enter: Enter<'_>) -> Vec<Directory> {
+        let Directory { parent, name, mut path, depth } = directory;
+        let top = depth == 0;
+        // Looked at again, since it may have been replaced since its parent was listed.
+        let node = if top { Ok(None) } else { node(&*parent, &name, &path) };
+        let mut node = match node {
+            Ok(None) if !top => return Vec::new(),
+            Ok(node) => node,
+            Err(cause) => {
+                self.unreadable.push((path, cause));
+                return Vec::new();
+            }
+        };
+        let another = node.as_ref().is_some_and(|node| !matches!(node.what, What::Dir { .. }));
+        if another || node.as_ref().is_some_and(|node| !enter(&path, node)) {
+            self.nodes.extend(node);
+            return Vec::new();
+        }
+        let opened =
+            if depth > DEPTH { Err(io::Error::from_raw_os_error(40)) } else { open_dir(&*parent, &name) };
+        let dir = match opened {
+            Ok(dir) => Arc::new(dir),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Vec::new(),
+            Err(cause) => {
+                self.unreadable.push((path, cause));
+                return Vec::new();
+            }
+        };
+        let mut found = Vec::new();
+        let empty = self.members(&dir, &mut path, depth, buffer, &mut found);
+        if let Some(node) = &mut node {
+            node.what = What::Dir { empty };
+        }
+        self.nodes.extend(node);
+        found
+    }
+
+    /// Every member of one directory; whether there is none.
+    fn members(
+        &mut self,
+        dir: &Arc<OwnedFd>,
+        path: &mut Vec<u8>,
+        depth: usize,
+        buffer: &mut Vec<u8>,
+        found: &mut Vec<Directory>,
+    ) -> bool {
+        let mut entries = RawDir::new(dir, buffer.spare_capacity_mut());
+        let mut empty = true;
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(cause) => {
+                    self.unreadable.push((path.clone(), cause.into()));
+                    break;
+                }
+            };
+            let name = entry.file_name().to_bytes();
+            if matches!(name, b"." | b"..") {
+                continue;
+            }
+            empty = false;
+            let length = path.len();
+            if length > 0 {
+                path.push(b'/');
+            }
+            path.extend_from_slice(name);
+            if entry.file_type() == FileType::Directory {
+                found.push(Directory {
+                    parent: Arc::clone(dir),
+                    name: name.to_vec(),
+                    path: path.clone(),
+                    depth: depth + 1,
+                });
+            } else {
+                match node(dir, name, path) {
+                    // Its type was not told, or has changed.
+                    Ok(Some(Node { what: What::Dir { .. }, path, .. })) => found.push(Directory {
+                        parent: Arc::clone(dir),
+                        name: name.to_vec(),
+                        path,
+                        depth: depth + 1,
+                    }),
+                    Ok(node) => self.nodes.extend(node),
+                    Err(cause) => self.unreadable.push((path.clone(), cause)),
+                }
+            }
+            path.truncate(length);
+        }
+        empty
     }
 }
 
@@ -176,7 +277,13 @@ mod tests {
             std::fs::File::create_new(dir.join(name)).unwrap();
         }
         std::os::unix::fs::symlink("..", dir.join("a/loop")).unwrap();
-        let walk = tree(std::fs::File::open(&dir).unwrap());
+        for n in 0..40 {
+            std::fs::create_dir_all(dir.join(format!("many/{}/{n}", n % 7))).unwrap();
+        }
+        let open = || std::fs::File::open(&dir).unwrap();
+        let paths = |walk: Walk| walk.nodes.into_iter().map(|n| (n.path, n.what)).collect::<Vec<_>>();
+        assert_eq!(paths(tree(open(), 1)), paths(tree(open(), 5)));
+        let walk = tree_where(open(), 2, &|path, _| path != b"many");
         let seen: Vec<_> = walk.nodes.iter().map(|n| (n.path.as_slice(), n.what.clone())).collect();
         assert_eq!(
             seen,
@@ -187,6 +294,7 @@ mod tests {
                 (b"a/loop", What::Link(b"..".to_vec())),
                 (b"a/x", What::File),
                 (b"b\nc", What::File),
+                (b"many", What::Dir { empty: false }),
             ]
         );
         assert!(walk.unreadable.is_empty());
