@@ -54,15 +54,22 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 /// The whole lines of a file that does not exceed `limit` bytes, oldest first; a missing file has none.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<Vec<u8>>> {
+    let bytes = text(path, limit)?;
+    Ok(bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(<[u8]>::to_vec).collect())
+}
+
+/// The same as one text, without what stands behind the last newline.
+pub fn text(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
         Ok(file) => file,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(cause) => return Err(cause),
     };
-    let mut bytes = Vec::new();
+    let likely = file.metadata()?.len().min(limit);
+    let mut bytes = Vec::with_capacity(usize::try_from(likely).unwrap_or(0) + 1);
     file.take(limit).read_to_end(&mut bytes)?;
-    let Some(end) = bytes.iter().rposition(|b| *b == b'\n') else { return Ok(Vec::new()) };
-    Ok(bytes[..end].split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(<[u8]>::to_vec).collect())
+    bytes.truncate(bytes.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1));
+    Ok(bytes)
 }
 
 #[cfg(test)]

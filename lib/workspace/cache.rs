@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use contract::Fix;
@@ -16,12 +17,16 @@ const LIFE: u64 = 3600;
 /// Seconds until a file's times can be trusted to tell the next change.
 const SETTLE: i128 = 2;
 const LIMIT: u64 = 8 << 20;
-const HEAD: &[u8] = b"swr verify cache 1";
+const HEAD: &str = "swr verify cache 1";
 
-/// Records by entry id.
+/// Records by entry id: those of the file stay text until they are asked for.
 #[derive(Debug, Default)]
 pub struct Cache {
-    records: HashMap<String, Record>,
+    text: String,
+    /// Where each record's line is in the text, in the order of the ids; where the order is another, some are not
+    /// found.
+    lines: Vec<Range<usize>>,
+    new: HashMap<String, Record>,
     host: Option<Sha>,
     changed: bool,
 }
@@ -36,15 +41,21 @@ struct Record {
 impl Cache {
     /// Reads the cache; whatever is wrong with it, it is then empty.
     pub fn load(path: &Path) -> Self {
-        let lines = files::records::read(path, LIMIT).unwrap_or_default();
-        let mut lines = lines.iter();
-        if lines.next().map(Vec::as_slice) != Some(HEAD) {
+        let text = files::records::text(path, LIMIT).ok().and_then(|text| String::from_utf8(text).ok());
+        let text = text.unwrap_or_default();
+        let mut at = 0;
+        let mut lines = Vec::with_capacity(text.len() / 128);
+        for line in text.split_terminator('\n') {
+            lines.push(at..at + line.len());
+            at += line.len() + 1;
+        }
+        let mut head = lines.drain(..lines.len().min(2)).map(|range| &text[range]);
+        if head.next() != Some(HEAD) {
             return Self::default();
         }
-        let host =
-            lines.next().and_then(|l| l.strip_prefix(b"host ")).and_then(|l| std::str::from_utf8(l).ok());
-        let host = host.and_then(Sha::from_hex);
-        Self { records: lines.filter_map(|l| parse(l)).collect(), host, changed: false }
+        let host = head.next().and_then(|l| Sha::from_hex(l.strip_prefix("host ")?));
+        drop(head);
+        Self { text, lines, new: HashMap::new(), host, changed: false }
     }
 
     /// The machine that wrote this cache.
@@ -59,7 +70,7 @@ impl Cache {
 
     /// The hash recorded for this fingerprint, if it is younger than an hour and not from the future.
     pub fn get(&self, id: &str, fingerprint: Sha, now: u64) -> Option<Sha> {
-        let record = self.records.get(id)?;
+        let record = self.record(id)?;
         let fresh = now.checked_sub(record.wall).is_some_and(|age| age < LIFE);
         (fresh && record.fingerprint == fingerprint).then_some(record.hash)
     }
@@ -67,14 +78,19 @@ impl Cache {
     /// Records a hash just computed.
     pub fn put(&mut self, id: &str, fingerprint: Sha, hash: Sha, now: u64) {
         let record = Record { fingerprint, hash, wall: now };
-        self.changed |= self.records.insert(id.to_owned(), record) != Some(record);
+        if self.record(id) != Some(record) {
+            self.new.insert(id.to_owned(), record);
+            self.changed = true;
+        }
     }
 
     /// Forgets entries that `keep` does not name.
     pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        let before = self.records.len();
-        self.records.retain(|id, _| keep(id));
-        self.changed |= before != self.records.len();
+        let before = self.lines.len() + self.new.len();
+        let text = &self.text;
+        self.lines.retain(|range| parse(&text[range.clone()]).is_some_and(|(id, _)| keep(id)));
+        self.new.retain(|id, _| keep(id));
+        self.changed |= before != self.lines.len() + self.new.len();
     }
 
     /// Replaces the cache file in one step, if anything changed.
@@ -82,28 +98,41 @@ impl Cache {
         if !self.changed {
             return Ok(());
         }
-        let mut lines: Vec<String> = self
-            .records
-            .iter()
-            .map(|(id, r)| format!("{id} {} {} {}\n", r.fingerprint.hex(), r.hash.hex(), r.wall))
-            .collect();
+        let old = self.lines.iter().map(|range| &self.text[range.clone()]);
+        let old = old.filter(|line| parse(line).is_some_and(|(id, _)| !self.new.contains_key(id)));
+        let mut lines: Vec<String> = old.map(str::to_owned).collect();
+        let text =
+            |(id, r): (&String, &Record)| format!("{id} {} {} {}", r.fingerprint.hex(), r.hash.hex(), r.wall);
+        lines.extend(self.new.iter().map(text));
         lines.sort_unstable();
-        let mut bytes = HEAD.to_vec();
-        bytes.extend_from_slice(
-            format!("\nhost {}\n", self.host.map_or_else(String::new, |h| h.hex())).as_bytes(),
-        );
-        bytes.extend(lines.iter().flat_map(|l| l.bytes()));
-        files::atomic::write(fix, path, &bytes, 0o600)
+        let host = self.host.map_or_else(String::new, |h| h.hex());
+        lines.insert(0, format!("{HEAD}\nhost {host}"));
+        let text = lines.join("\n") + "\n";
+        files::atomic::write(fix, path, text.as_bytes(), 0o600)
+    }
+
+    fn record(&self, id: &str) -> Option<Record> {
+        if let Some(record) = self.new.get(id) {
+            return Some(*record);
+        }
+        let line = |range: &Range<usize>| &self.text[range.clone()];
+        let at = self.lines.binary_search_by(|range| id_of(line(range)).cmp(id)).ok()?;
+        parse(line(&self.lines[at])).map(|(_, record)| record)
     }
 }
 
-fn parse(line: &[u8]) -> Option<(String, Record)> {
-    let mut fields = std::str::from_utf8(line).ok()?.split(' ');
-    let id = fields.next().filter(|id| crate::entry::is_id(id))?.to_owned();
-    let fingerprint = Sha::from_hex(fields.next()?)?;
-    let hash = Sha::from_hex(fields.next()?)?;
-    let wall = fields.next()?.parse().ok()?;
-    fields.next().is_none().then_some((id, Record { fingerprint, hash, wall }))
+fn id_of(line: &str) -> &str {
+    line.split(' ').next().unwrap_or_default()
+}
+
+/// A line `ID FINGERPRINT HASH WALL`.
+fn parse(line: &str) -> Option<(&str, Record)> {
+    let (id, rest) = line.split_once(' ')?;
+    let (fingerprint, rest) = rest.split_at_checked(64)?;
+    let (hash, wall) = rest.strip_prefix(' ')?.split_at_checked(64)?;
+    let (fingerprint, hash) = (Sha::from_hex(fingerprint)?, Sha::from_hex(hash)?);
+    let wall = wall.strip_prefix(' ')?.parse().ok()?;
+    crate::entry::is_id(id).then_some((id, Record { fingerprint, hash, wall }))
 }
 
 /// Whether every file changed last long enough ago for the next change to have another time: clocks of filesystems
@@ -141,8 +170,29 @@ mod tests {
         let path = std::env::temp_dir().join(format!("selfheal-cache-{}", std::process::id()));
         cache.save(&contract::mode::by_name(), &path).unwrap();
         assert_eq!(Cache::load(&path).get("x", a, 1001), Some(b));
+        let mut again = Cache::load(&path);
+        for (id, sha) in [("y", a), ("x-", b), ("x", b)] {
+            again.put(id, sha, sha, 1001);
+        }
+        again.retain(|id| id != "y");
+        again.save(&contract::mode::by_name(), &path).unwrap();
+        let read = Cache::load(&path);
+        let records = ["x", "x-", "y"].map(|id| read.get(id, b, 1001));
+        assert_eq!(records, [Some(b), Some(b), None], "one record an id, the newest");
+        // An order of somebody else's making costs a look at the disk, and the next save puts it right.
+        let mut lines: Vec<_> = std::fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
+        lines[2..].reverse();
+        let shuffled = lines.join("\n") + "\n";
+        files::atomic::write(&contract::mode::by_name(), &path, shuffled.as_bytes(), 0o600).unwrap();
+        let mut read = Cache::load(&path);
+        for id in ["x", "x-"] {
+            read.put(id, b, b, 1002);
+        }
+        read.save(&contract::mode::by_name(), &path).unwrap();
+        assert_eq!(["x", "x-"].map(|id| Cache::load(&path).get(id, b, 1002)), [Some(b); 2]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 4);
         files::atomic::write(&contract::mode::by_name(), &path, b"\xff\n\0", 0o600).unwrap();
-        assert!(Cache::load(&path).records.is_empty());
+        assert!(Cache::load(&path).lines.is_empty());
         files::atomic::move_aside(&contract::mode::by_name(), &path).unwrap();
     }
 }
