@@ -19,5 +19,9 @@ pub mod verify;
 pub mod walk;
 pub mod wipe;
 
+/// Every tool that knows workspaces allocates with it.
+#[global_allocator]
+static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 pub use entry::{Entry, Member, Shape};
 pub use manifest::{Header, Line, Manifest, Signature};
