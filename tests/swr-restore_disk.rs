@@ -8,7 +8,7 @@ mod swr_tree;
 use std::fs;
 
 use private_home::run;
-use swr_box::Box;
+use swr_box::{Box, chmod};
 use swr_tree::{Rng, grow};
 use workspace::Manifest;
 use workspace::capture::TreeOptions;
@@ -67,27 +67,39 @@ fn a_full_disk_leaves_manifest_and_journal_readable_and_the_verdict_said() {
     assert!(status.success());
     b.home.file("small/f", "content");
     b.home.file("small/t/s", "sentinel");
+    b.home.script("small/x", "true");
     let options = TreeOptions { sentinels: vec![b"s".to_vec()], jobs: 1, ..TreeOptions::default() };
     b.add("f", b"small/f", 1, Some("printf content >small/f"), &[]);
     b.add_tree("t", b"small/t", 2, Some("mkdir -p small/t; printf sentinel >small/t/s"), &[], &options);
+    b.add("x", b"small/x", 3, None, &[]);
     b.sign();
     fs::copy(b.home.path(".swr/manifest.jsonl"), swr.join("manifest.jsonl")).unwrap();
     let restore = || run(b.home.command(RESTORE).env("SWR_HOME", &swr));
-    fs::write(small.0.join("f"), "").unwrap();
-    assert_eq!(restore().code, 0, "while there is room");
-    let manifest = fs::read(swr.join("manifest.jsonl")).unwrap();
-    fs::write(small.0.join("f"), "").unwrap();
-    fs::remove_file(small.0.join("t/s")).unwrap();
     // Fills it to the last byte: the write that fails has written what fitted.
-    assert!(fs::write(small.0.join("filler"), vec![1; 512 << 10]).is_err());
+    let fill = || assert!(fs::write(small.0.join("filler"), vec![1; 512 << 10]).is_err());
+    let damage = || {
+        fs::write(small.0.join("f"), "").unwrap();
+        fs::remove_file(small.0.join("t/s")).unwrap();
+        chmod(&small.0.join("x"), 0o644);
+        fill();
+    };
+    let manifest = fs::read(swr.join("manifest.jsonl")).unwrap();
+    damage();
+    // Not even the line that remembers this manifest fits: nothing is run, and that is a verdict.
+    let first = restore();
+    assert_eq!((first.code, first.field(1).as_str()), (2, "failed"), "{}{}", first.out(), first.err());
+    assert!(first.out().contains("no space left"), "{}", first.out());
+    assert!(first.err().contains("hint: "), "{}", first.err());
+    fs::remove_file(small.0.join("filler")).unwrap();
+    assert_eq!(restore().code, 0, "while there is room");
+    damage();
+    // Not even the journal's first line fits: nothing is moved aside, and what needs no room comes back.
     let full = restore();
-    assert!(matches!(full.code, 1 | 2 | 3 | 74), "{} {}{}", full.code, full.out(), full.err());
-    // Without room for its journal it begins nothing and says so; else each entry has its verdict.
-    if full.code == 74 {
-        assert!(full.err().contains("no space left"), "{}", full.err());
-    } else {
-        assert!(!full.out().is_empty(), "no verdict: {}", full.err());
-    }
+    assert_eq!(full.code, 2, "{}{}", full.out(), full.err());
+    let said: Vec<String> =
+        full.out().lines().map(|l| l.split('\t').take(3).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(said, ["failed file f", "failed tree t", "healed file x"], "{}", full.err());
+    assert!(full.out().contains("no space left"), "{}", full.out());
     assert_eq!(fs::read(swr.join("manifest.jsonl")).unwrap(), manifest);
     assert!(Manifest::parse(&manifest).is_ok());
     let journal = fs::read(swr.join("journal.jsonl")).unwrap();

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use private_home::{Output, alive, run, run_with, wait};
-use swr_box::{Box, chmod};
+use swr_box::{Box, unfit_keys};
 
 const RESTORE: &str = env!("CARGO_BIN_EXE_swr-restore");
 
@@ -93,13 +93,31 @@ fn another_boxs_manifest_runs_only_when_its_whole_digest_is_approved() {
 }
 
 #[test]
-fn a_key_that_others_can_read_proves_nothing() {
+fn a_key_that_another_could_have_read_or_put_there_proves_nothing() {
+    for unfit in unfit_keys() {
+        let b = missing();
+        if !(unfit.make)(&b.home.path(".swr/signing.key")) {
+            eprintln!("skipped: {} cannot be made here", unfit.what);
+            continue;
+        }
+        let out = restore(&b, &[]);
+        assert_eq!((out.code, out.field(1).as_str()), (4, "bad"), "{}: {}", unfit.what, out.err());
+        assert_eq!((out.out().lines().count(), out.err().lines().count()), (1, 1), "{}", unfit.what);
+        assert!(out.out().contains(unfit.words), "{}: {}", unfit.what, out.out());
+        assert!(out.err().starts_with("hint: "), "{}: {}", unfit.what, out.err());
+        assert!(!b.home.path("ran").exists(), "{}", unfit.what);
+    }
+}
+
+#[test]
+fn a_dry_run_approves_nothing_for_later() {
     let b = missing();
-    chmod(&b.home.path(".swr/signing.key"), 0o644);
-    let out = restore(&b, &[]);
-    assert_eq!(out.code, 4);
-    assert!(out.err().contains("chmod 600"), "{}", out.err());
-    assert!(!b.home.path("ran").exists());
+    let digest = b.manifest.digest().hex();
+    for args in [&["--dry-run"][..], &["--dry-run", "--trust", &digest]] {
+        let before = b.home.census();
+        assert_eq!(restore(&b, args).code, 1);
+        assert_eq!(b.home.census(), before, "{args:?}");
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(crate) fn run(
         }
     }
     let keep = before.as_ref().is_some_and(|u| !u.aside.is_empty() || options.resume);
-    let journal = if options.dry_run { None } else { Some(Journal::begin(fix, home, digest, keep)?) };
+    let journal = if options.dry_run { None } else { Some(Journal::begin(fix, home, digest, keep)) };
     let bench = Bench {
         fix,
         home: home.to_owned(),
@@ -43,10 +43,10 @@ pub(crate) fn run(
         before.filter(|u| options.resume && u.manifest == Some(digest)).map(|u| u.done).unwrap_or_default();
     let mut restore = Restore { manifest, options, bench, failed: Vec::new(), report };
     restore.all(&places, &resumed)?;
-    match &journal {
-        Some(journal) => journal.end(),
-        None => Ok(()),
+    if let Some(journal) = &journal {
+        journal.end();
     }
+    Ok(())
 }
 
 fn engine_jobs() -> usize {
@@ -120,7 +120,7 @@ impl Restore<'_> {
             dry(entry, &findings)
         } else {
             note("swr-restore", &format!("{}: {}", entry.id, findings[0].detail));
-            self.bench.repair(root, entry, path)?
+            self.bench.repair(root, entry, path)
         };
         self.say(entry, outcome)
     }
@@ -144,11 +144,14 @@ impl Restore<'_> {
         }
         // Said before it is noted: a disk that is full now takes no verdict away.
         self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), detail))?;
-        self.done(entry)
+        self.done(entry);
+        Ok(())
     }
 
-    fn done(&self, entry: &Entry) -> Result<(), Error> {
-        self.bench.journal.map_or(Ok(()), |journal| journal.done(&entry.id))
+    fn done(&self, entry: &Entry) {
+        if let Some(journal) = self.bench.journal {
+            journal.done(&entry.id);
+        }
     }
 
     fn still(&mut self, entry: &Entry, left: &[Finding]) -> Result<(), Error> {
@@ -158,6 +161,7 @@ impl Restore<'_> {
             let detail = format!("still damaged after its repair: {}", finding.detail);
             self.report.say(&Verdict::new(finding.state, entry.kind(), entry.id.as_str(), detail))?;
         }
-        self.done(entry)
+        self.done(entry);
+        Ok(())
     }
 }
