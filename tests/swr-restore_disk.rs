@@ -76,12 +76,12 @@ fn a_full_disk_leaves_manifest_and_journal_readable_and_the_verdict_said() {
     fs::copy(b.home.path(".swr/manifest.jsonl"), swr.join("manifest.jsonl")).unwrap();
     let restore = || run(b.home.command(RESTORE).env("SWR_HOME", &swr));
     // Fills it to the last byte: the write that fails has written what fitted.
-    let fill = || assert!(fs::write(small.0.join("filler"), vec![1; 512 << 10]).is_err());
+    let to_the_last_byte = || assert!(fs::write(small.0.join("filler"), vec![1; 512 << 10]).is_err());
     let damage = || {
         fs::write(small.0.join("f"), "").unwrap();
         fs::remove_file(small.0.join("t/s")).unwrap();
         chmod(&small.0.join("x"), 0o644);
-        fill();
+        to_the_last_byte();
     };
     let manifest = fs::read(swr.join("manifest.jsonl")).unwrap();
     damage();
