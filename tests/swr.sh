@@ -116,6 +116,18 @@ mv "$up/gone" "$up/llama.cpp"
 is 'doctor: one entry' "$(said doctor --only llama-src | cut -c 1)$(ls llama.cpp)" 0ggml
 is 'doctor: JSON' "$(said doctor --json | cut -c 1)$(grep -cv '^{"state":"[a-z]*","kind":".*"}$' "$out")" 00
 
+# ---- what is lost in every turn and healed in every turn
+home fragile
+printf x >f
+swr init && swr add f --id f --restore 'test ! -e broken && printf x >f' 2>"$err" && swr sign
+for _ in 1 2 3; do
+  rm -f f && swr doctor >"$out" 2>"$err"
+done
+is 'stats: an entry that is lost every turn' "$(swr stats)" 'f	0.250	2	3	healed'
+is 'explain: how often it was lost here' "$(swr why f | grep -c 'lost in 2 of 2 turns here$')" 1
+rm f && : >broken
+is 'the number of a failed repair stays its own' "$(said doctor | cut -c 1)$(swr stats | cut -f 3,5 | tr '\t' ' ')" '23 missing'
+
 # ---- only a manifest of this box runs, and no look is not health
 home gate
 script tool.sh true
