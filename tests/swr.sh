@@ -141,14 +141,16 @@ sed 's/touch ran/touch run/' "$manifest" >"$manifest.new" && mv "$manifest.new" 
 is 'altered: doctor' "$(said doctor | cut -c 1)$(ls)" 4tool.sh
 like 'altered: hint' "$(cat "$err")" '*hint:*--trust*'
 head -c 40 "$manifest" >"$manifest.new" && mv "$manifest.new" "$manifest"
-is 'half a manifest: check' "$(refused check)" '4 2'
-is 'half a manifest: doctor' "$(said doctor)" 4
-is 'half a manifest: explain' "$(said explain)" 4
-rm "$manifest"
-for verb in check doctor explain 'sign --check' 'escrow --list'; do
-  # shellcheck disable=SC2086 # two words
-  is "no manifest: $verb" "$(eval "said $verb")" 4
+is 'half a manifest: check' "$(refused check)" '4 1'
+for verb in check doctor explain restore audit; do
+  is "half a manifest: $verb" "$(said "$verb")" '4bad manifest;'
 done
+rm "$manifest"
+for verb in check doctor explain restore; do
+  is "no manifest: $verb" "$(said "$verb")" '4bad manifest;'
+done
+is 'no manifest: sign --check' "$(said sign --check)" 4
+is 'no manifest: escrow --list' "$(said escrow --list)" 4
 mkdir "$manifest"
 is 'a directory where the manifest belongs' "$(refused add tool.sh)$(ls "$manifest")" '74 2'
 is 'a home that cannot be made' "$(SWR_HOME=/proc/none/swr && export SWR_HOME && refused init)" '74 2'

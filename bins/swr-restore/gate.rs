@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use contract::{Error, Fix, exit};
+use contract::{Error, Fix, Report, Swr, exit};
 use files::digest::Sha;
 use seal::SigningKey;
 use workspace::json::{self, Json};
@@ -50,8 +50,13 @@ struct Accepted {
 }
 
 /// Reads the manifest once, and decides over those bytes.
-pub(crate) fn open(path: &Path, home: &Path, trust: Option<Sha>) -> Result<Gate, Error> {
-    let manifest = Manifest::parse_or_bad(&read::file(path)?)?;
+pub(crate) fn open(
+    path: &Path,
+    home: &Path,
+    trust: Option<Sha>,
+    report: &mut Report<Swr>,
+) -> Result<Gate, Error> {
+    let manifest = read::manifest(read::file(path), report)?;
     let digest = manifest.digest();
     let record = home.join("accepted.jsonl");
     let before = Accepted::load(&record)?;

@@ -39,7 +39,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let path = options.manifest.clone().unwrap_or_else(|| home.join("manifest.jsonl"));
     let mut report = Report::<Swr>::new(options.json);
     let fix = mode::by_name();
-    let (manifest, accepted) = match gate::open(&path, &home, options.trust)? {
+    let (manifest, accepted) = match gate::open(&path, &home, options.trust, &mut report)? {
         gate::Gate::Open { manifest, accepted } => (manifest, accepted),
         gate::Gate::Closed { why, hint } => {
             report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why))?;

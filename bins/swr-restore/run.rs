@@ -1,5 +1,6 @@
 //! A whole restore: lock, order, one entry after the other, what depends on a failure skipped.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use contract::message::{note, quoted};
@@ -41,7 +42,7 @@ pub(crate) fn run(
     };
     let resumed =
         before.filter(|u| options.resume && u.manifest == Some(digest)).map(|u| u.done).unwrap_or_default();
-    let mut restore = Restore { manifest, options, bench, failed: Vec::new(), report };
+    let mut restore = Restore { manifest, options, bench, failed: HashSet::new(), report };
     restore.all(&places, &resumed)?;
     if let Some(journal) = &journal {
         journal.end();
@@ -58,7 +59,7 @@ struct Restore<'a> {
     options: &'a Options,
     bench: Bench<'a>,
     /// Ids that are not healthy after their turn.
-    failed: Vec<String>,
+    failed: HashSet<String>,
     report: &'a mut Report<Swr>,
 }
 
@@ -92,7 +93,7 @@ impl Restore<'_> {
         if !self.selected(entry) || self.bench.look(root, entry, path, false).is_empty() {
             return Ok(());
         }
-        self.failed.push(entry.id.clone());
+        self.failed.insert(entry.id.clone());
         self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), why))
     }
 
@@ -108,11 +109,11 @@ impl Restore<'_> {
         }
         if !self.selected(entry) || resumed && findings.iter().all(|f| f.state == State::Unknown) {
             // Not ours to repair now, but what needs it must know.
-            self.failed.push(entry.id.clone());
+            self.failed.insert(entry.id.clone());
             return Ok(());
         }
-        if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(n)) {
-            self.failed.push(entry.id.clone());
+        if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(*n)) {
+            self.failed.insert(entry.id.clone());
             let detail = format!("{}; not attempted: it needs '{needed}'", findings[0].detail);
             return self.report.say(&Verdict::new(State::Skipped, entry.kind(), entry.id.as_str(), detail));
         }
@@ -140,7 +141,7 @@ impl Restore<'_> {
             }
         };
         if !matches!(state, State::Ok | State::Healed | State::Would) {
-            self.failed.push(entry.id.clone());
+            self.failed.insert(entry.id.clone());
         }
         // Said before it is noted: a disk that is full now takes no verdict away.
         self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), detail))?;
@@ -155,7 +156,7 @@ impl Restore<'_> {
     }
 
     fn still(&mut self, entry: &Entry, left: &[Finding]) -> Result<(), Error> {
-        self.failed.push(entry.id.clone());
+        self.failed.insert(entry.id.clone());
         self.report.fold(exit::swr::STILL_DAMAGED);
         for finding in left {
             let detail = format!("still damaged after its repair: {}", finding.detail);

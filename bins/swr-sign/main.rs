@@ -30,13 +30,9 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
 /// One verdict about the signature.
 fn say(manifest: &Manifest, json: bool) -> Result<Code, Error> {
     let mut report = Report::<Swr>::new(json);
-    let mut bad = |why: &str| report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why));
     let key = match SigningKey::read(&home::swr_home()?.join("signing.key")) {
-        Err(unfit) if unfit.code == exit::swr::MANIFEST => {
-            bad(&unfit.message)?;
-            return Err(Error { message: String::new(), ..unfit });
-        }
-        other => other?,
+        Ok(key) => key,
+        Err(unfit) => return Err(read::bad_line(unfit, "signature", &mut report)?),
     };
     match key.map_or(Err(Refusal::NoKey), |k| k.check(manifest)) {
         Ok(()) => {
@@ -44,7 +40,9 @@ fn say(manifest: &Manifest, json: bool) -> Result<Code, Error> {
                 format!("signed by this box, seq {}, {}", manifest.header.seq, manifest.header.created);
             report.say(&Verdict::new(State::Ok, Kind::Manifest, "signature", detail))?;
         }
-        Err(refusal) => bad(refusal.words())?,
+        Err(refusal) => {
+            report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", refusal.words()))?;
+        }
     }
     Ok(report.code())
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use contract::cli::{Arg, Stop, unknown};
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
 use workspace::cache::Cache;
-use workspace::{Manifest, read, wipe};
+use workspace::{read, wipe};
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
@@ -29,8 +29,9 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let options = options(args)?;
     let home = home::swr_home()?;
     let path = options.manifest.clone().unwrap_or_else(|| home.join("manifest.jsonl"));
-    let bytes = if path.as_os_str() == "-" { read::stdin()? } else { read::file(&path)? };
-    let manifest = Manifest::parse_or_bad(&bytes)?;
+    let mut report = Report::<Swr>::new(options.json);
+    let bytes = if path.as_os_str() == "-" { read::stdin() } else { read::file(&path) };
+    let manifest = read::manifest(bytes, &mut report)?;
     for id in &options.only {
         if manifest.entry(id).is_none() {
             return Err(Error::usage(format!("no entry has the id '{id}'"))
@@ -43,7 +44,6 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let host = look::host();
     let moved = cache.host().is_some_and(|before| before != host);
     let looked = look::all(&manifest, &options.only, &options.settings(), &cache)?;
-    let mut report = Report::<Swr>::new(options.json);
     let mut verdicts = Vec::with_capacity(looked.len());
     for (entry, result) in &looked {
         let say = |state, detail: &String| Verdict::new(state, entry.kind(), entry.id.as_str(), detail);

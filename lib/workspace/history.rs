@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn what_is_lost_and_healed_every_turn_is_seen_to_be_lost() {
-        let states = [State::Ok, State::Missing, State::Healed, State::Missing, State::Failed, State::Missing];
+        let states =
+            [State::Ok, State::Missing, State::Healed, State::Missing, State::Failed, State::Missing];
         let turns = states.map(|state| Turn { wall: 1, states: vec![("a".into(), state)] });
         let found = &survival(&turns)[0];
         // Of the looks after it was healthy; the last began damaged.
