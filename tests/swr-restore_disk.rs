@@ -6,6 +6,8 @@ mod swr_box;
 mod swr_tree;
 
 use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use private_home::run;
 use swr_box::{Box, chmod};
@@ -52,6 +54,33 @@ impl Drop for Small {
     fn drop(&mut self) {
         let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
     }
+}
+
+#[test]
+fn what_was_moved_aside_on_another_filesystem_is_found_again_after_a_kill() {
+    let mut b = Box::new();
+    let Some(small) = Small::mount(b.home.path("small")) else {
+        eprintln!("skipped: a small filesystem cannot be mounted here, nothing was on another one");
+        return;
+    };
+    b.tree("small/t", &[("s", "sentinel", 0o644), ("mine", "user work", 0o644)]);
+    let options = TreeOptions { sentinels: vec![b"s".to_vec()], jobs: 1, ..TreeOptions::default() };
+    let recipe = "test -e started || { touch started; sleep 60; }; mkdir small/t; echo >small/t/mine; printf sentinel >small/t/s";
+    b.add_tree("t", b"small/t", 2, Some(recipe), &[], &options).sign();
+    fs::write(small.0.join("t/s"), "").unwrap();
+    let mut first = b.home.command(RESTORE).stderr(Stdio::null()).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    while !b.home.path("started").exists() {
+        assert!(Instant::now() < end, "the first restore never began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let out = run(b.home.command(RESTORE).arg("--resume"));
+    let place = small.0.join("t.aside-1");
+    assert!(out.err().contains(&format!("what was at t is kept at '{}'", place.display())), "{}", out.err());
+    assert_eq!(out.err().matches("is kept at").count(), 1, "{}", out.err());
+    assert_eq!(fs::read_to_string(place.join("mine")).unwrap(), "user work");
 }
 
 #[test]

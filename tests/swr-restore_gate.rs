@@ -218,6 +218,27 @@ fn a_recipe_has_no_terminal_no_identity_consent_and_a_bound() {
 }
 
 #[test]
+fn what_the_caller_had_saved_does_not_make_a_recipe_ask() {
+    let mut b = Box::new();
+    b.home.file("f", "x");
+    b.add("f", b"f", 1, Some("env >seen; printf x >f"), &[]).sign();
+    fs::remove_file(b.home.path("f")).unwrap();
+    let mut command = b.home.command(RESTORE);
+    command.envs(child::QUIET.map(|(name, _)| (name, "ask")));
+    command.env("NPM_CONFIG_YES", "true").env("npm_Config_yes", "true");
+    assert_eq!(run(&mut command).code, 0);
+    let seen = fs::read_to_string(b.home.path("seen")).unwrap();
+    for (name, value) in child::QUIET {
+        let all: Vec<_> = seen
+            .lines()
+            .filter_map(|l| l.split_once('='))
+            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
+            .collect();
+        assert_eq!(all, [(name, value)], "{seen}");
+    }
+}
+
+#[test]
 fn state_files_are_closed_to_others() {
     let b = missing();
     fs::write(b.home.path("f"), "wrong").unwrap();

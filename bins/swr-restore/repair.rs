@@ -160,6 +160,9 @@ impl Bench<'_> {
         let absolute = native::absolute(root, path);
         let aside = quarantine::move_aside(root, path, &place)
             .map_err(|cause| Error::io("move aside", absolute.as_os_str(), &cause))?;
+        if let Some(journal) = self.journal.filter(|_| aside.place != place) {
+            journal.aside(&entry.id, &aside.place)?;
+        }
         note(
             "swr-restore",
             &format!("moved {} to {}", quoted(absolute.as_os_str()), quoted(aside.place.as_os_str())),

@@ -27,7 +27,8 @@ pub(crate) fn run(
     let digest = manifest.digest();
     if let Some(unfinished) = &before {
         note("swr-restore", "an earlier restore was interrupted");
-        for (id, place) in &unfinished.aside {
+        // A place is noted before the move, so nothing may be there.
+        for (id, place) in unfinished.aside.iter().filter(|(_, place)| place.symlink_metadata().is_ok()) {
             note("swr-restore", &format!("what was at {id} is kept at {}", quoted(place.as_os_str())));
         }
     }
