@@ -128,6 +128,26 @@ is 'explain: how often it was lost here' "$(swr why f | grep -c 'lost in 2 of 2 
 rm f && : >broken
 is 'the number of a failed repair stays its own' "$(said doctor | cut -c 1)$(swr stats | cut -f 3,5 | tr '\t' ' ')" '23 missing'
 
+# ---- stopped half way
+home stopped
+printf x >f
+swr init && swr add f --id f --restore "test -e again || { : >began; sleep 7719$$; }; printf x >f" 2>"$err" && swr sign
+rm f
+# shellcheck disable=SC2086 # `busybox ash` is two words
+{ exec $UNDER "$at/swr" doctor >"$out" 2>"$err"; } &
+doctor=$!
+tries=500
+until [ -e began ] || [ $tries = 0 ]; do
+  tries=$((tries - 1)) && sleep 0.02
+done
+kill -s TERM "$doctor"
+wait "$doctor"
+is 'a doctor told to stop: its number' "$?" 143
+is 'a doctor told to stop leaves no recipe behind' "$(grep -ls "[7]719$$" /proc/[0-9]*/cmdline)" ''
+is 'a doctor told to stop leaves no file behind' "$(find .swr -name '.swr.*')" ''
+: >again
+is 'a doctor told to stop: resumed at once' "$(said restore --resume --wait 1)" '0healed f;'
+
 # ---- only a manifest of this box runs, and no look is not health
 home gate
 script tool.sh true
@@ -224,6 +244,9 @@ is 'a path is no command' "$(refused ../swr-verify)" '64 2'
 is 'a text that speaks of --help is a text' "$(said add mine.sh --notes 'see --help' </dev/null)" 0
 is 'an argument that autopilot does not know' "$(refused autopilot now)" '64 2'
 
+head -c 20000 .local/bin/swr-stats >"$box/.half" && cat "$box/.half" >.local/bin/swr-stats
+swr sign && chmod 644 mine.sh
+is 'half a swr-stats costs no repair' "$(said doctor >/dev/null)$(find mine.sh -perm 755)" mine.sh
 rm .local/bin/swr-verify
 : >.local/bin/swr-verify
 chmod 755 .local/bin/swr-verify
