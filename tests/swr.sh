@@ -128,6 +128,13 @@ is 'explain: how often it was lost here' "$(swr why f | grep -c 'lost in 2 of 2 
 rm f && : >broken
 is 'the number of a failed repair stays its own' "$(said doctor | cut -c 1)$(swr stats | cut -f 3,5 | tr '\t' ' ')" '23 missing'
 
+mkdir precious
+is 'a variable of the caller is no place to clean' "$(
+  work=$HOME/precious pipe=x && export work pipe && said doctor --json >/dev/null
+  ls -d precious
+)" precious
+rm -r broken && said doctor >/dev/null
+
 # ---- stopped half way
 home stopped
 printf x >f
