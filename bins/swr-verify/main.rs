@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
+use contract::message::note;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
 use workspace::cache::Cache;
 use workspace::{read, wipe};
@@ -64,7 +65,10 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     }
     if options.update_cache {
         look::remember(&mut cache, &manifest, &looked, host);
-        look::save(&cache, &home, &cache_path)?;
+        // What was not remembered is hashed again; a full disk takes no verdict away.
+        if let Err(trouble) = look::save(&cache, &home, &cache_path) {
+            note("swr-verify", &trouble.message);
+        }
     }
     Ok(report.code())
 }
