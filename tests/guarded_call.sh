@@ -100,7 +100,7 @@ cp "$sound" "$models/scout.gguf"
 
 # npx without its shim hangs where it asks; with it the input is at its end, and consent decides about --yes.
 # shellcheck disable=SC2016 # the program expands them
-printf '#!/bin/sh\nread -r x && echo asked\necho "npx $npm_config_yes $*"\n' >"$box/host/npx"
+printf '#!/bin/sh\nread -r x && echo asked\necho "npx $npm_config_yes$NPM_CONFIG_YES $*"\n' >"$box/host/npx"
 chmod 755 "$box/host/npx"
 is 'no consent, no shim' "$(
   SELFHEAL_MODE=check && export SELFHEAL_MODE
@@ -113,6 +113,7 @@ cp "$good/hf-fetch" "$tree/out/"
 is 'healed by heal' "$(function_of selfheal_heal | head -c 1)$(under "$tree/sh/install-shim" --check | grep -vc '^ok')" '00'
 is 'npx with consent' "$(echo y | "$box/.shim/npx" a 'b c')" 'npx true --yes a b c'
 is 'npx without' "$(SELFHEAL_MODE=check && echo y | "$box/.shim/npx" a)" 'npx false a'
+is 'npx without, whatever the caller had saved' "$(SELFHEAL_MODE=check NPM_CONFIG_YES=true && export NPM_CONFIG_YES && "$box/.shim/npx" a)" 'npx false a'
 is 'npx never finds itself' "$(
   PATH=$box/.shim:$box/.shim/ "$box/.shim/npx" a 2>/dev/null
   echo $?

@@ -6,9 +6,11 @@ mod swr_box;
 mod swr_tree;
 
 use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use private_home::run;
-use swr_box::Box;
+use swr_box::{Box, chmod};
 use swr_tree::{Rng, grow};
 use workspace::Manifest;
 use workspace::capture::TreeOptions;
@@ -55,6 +57,33 @@ impl Drop for Small {
 }
 
 #[test]
+fn what_was_moved_aside_on_another_filesystem_is_found_again_after_a_kill() {
+    let mut b = Box::new();
+    let Some(small) = Small::mount(b.home.path("small")) else {
+        eprintln!("skipped: a small filesystem cannot be mounted here, nothing was on another one");
+        return;
+    };
+    b.tree("small/t", &[("s", "sentinel", 0o644), ("mine", "user work", 0o644)]);
+    let options = TreeOptions { sentinels: vec![b"s".to_vec()], jobs: 1, ..TreeOptions::default() };
+    let recipe = "test -e started || { touch started; sleep 60; }; mkdir small/t; echo >small/t/mine; printf sentinel >small/t/s";
+    b.add_tree("t", b"small/t", 2, Some(recipe), &[], &options).sign();
+    fs::write(small.0.join("t/s"), "").unwrap();
+    let mut first = b.home.command(RESTORE).stderr(Stdio::null()).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    while !b.home.path("started").exists() {
+        assert!(Instant::now() < end, "the first restore never began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let out = run(b.home.command(RESTORE).arg("--resume"));
+    let place = small.0.join("t.aside-1");
+    assert!(out.err().contains(&format!("what was at t is kept at '{}'", place.display())), "{}", out.err());
+    assert_eq!(out.err().matches("is kept at").count(), 1, "{}", out.err());
+    assert_eq!(fs::read_to_string(place.join("mine")).unwrap(), "user work");
+}
+
+#[test]
 fn a_full_disk_leaves_manifest_and_journal_readable_and_the_verdict_said() {
     let mut b = Box::new();
     let Some(small) = Small::mount(b.home.path("small")) else {
@@ -67,27 +96,39 @@ fn a_full_disk_leaves_manifest_and_journal_readable_and_the_verdict_said() {
     assert!(status.success());
     b.home.file("small/f", "content");
     b.home.file("small/t/s", "sentinel");
+    b.home.script("small/x", "true");
     let options = TreeOptions { sentinels: vec![b"s".to_vec()], jobs: 1, ..TreeOptions::default() };
     b.add("f", b"small/f", 1, Some("printf content >small/f"), &[]);
     b.add_tree("t", b"small/t", 2, Some("mkdir -p small/t; printf sentinel >small/t/s"), &[], &options);
+    b.add("x", b"small/x", 3, None, &[]);
     b.sign();
     fs::copy(b.home.path(".swr/manifest.jsonl"), swr.join("manifest.jsonl")).unwrap();
     let restore = || run(b.home.command(RESTORE).env("SWR_HOME", &swr));
-    fs::write(small.0.join("f"), "").unwrap();
-    assert_eq!(restore().code, 0, "while there is room");
-    let manifest = fs::read(swr.join("manifest.jsonl")).unwrap();
-    fs::write(small.0.join("f"), "").unwrap();
-    fs::remove_file(small.0.join("t/s")).unwrap();
     // Fills it to the last byte: the write that fails has written what fitted.
-    assert!(fs::write(small.0.join("filler"), vec![1; 512 << 10]).is_err());
+    let to_the_last_byte = || assert!(fs::write(small.0.join("filler"), vec![1; 512 << 10]).is_err());
+    let damage = || {
+        fs::write(small.0.join("f"), "").unwrap();
+        fs::remove_file(small.0.join("t/s")).unwrap();
+        chmod(&small.0.join("x"), 0o644);
+        to_the_last_byte();
+    };
+    let manifest = fs::read(swr.join("manifest.jsonl")).unwrap();
+    damage();
+    // Not even the line that remembers this manifest fits: nothing is run, and that is a verdict.
+    let first = restore();
+    assert_eq!((first.code, first.field(1).as_str()), (2, "failed"), "{}{}", first.out(), first.err());
+    assert!(first.out().contains("no space left"), "{}", first.out());
+    assert!(first.err().contains("hint: "), "{}", first.err());
+    fs::remove_file(small.0.join("filler")).unwrap();
+    assert_eq!(restore().code, 0, "while there is room");
+    damage();
+    // Not even the journal's first line fits: nothing is moved aside, and what needs no room comes back.
     let full = restore();
-    assert!(matches!(full.code, 1 | 2 | 3 | 74), "{} {}{}", full.code, full.out(), full.err());
-    // Without room for its journal it begins nothing and says so; else each entry has its verdict.
-    if full.code == 74 {
-        assert!(full.err().contains("no space left"), "{}", full.err());
-    } else {
-        assert!(!full.out().is_empty(), "no verdict: {}", full.err());
-    }
+    assert_eq!(full.code, 2, "{}{}", full.out(), full.err());
+    let said: Vec<String> =
+        full.out().lines().map(|l| l.split('\t').take(3).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(said, ["failed file f", "failed tree t", "healed file x"], "{}", full.err());
+    assert!(full.out().contains("no space left"), "{}", full.out());
     assert_eq!(fs::read(swr.join("manifest.jsonl")).unwrap(), manifest);
     assert!(Manifest::parse(&manifest).is_ok());
     let journal = fs::read(swr.join("journal.jsonl")).unwrap();

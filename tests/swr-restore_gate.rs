@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use private_home::{Output, alive, run, run_with, wait};
-use swr_box::{Box, chmod};
+use swr_box::{Box, unfit_keys};
 
 const RESTORE: &str = env!("CARGO_BIN_EXE_swr-restore");
 
@@ -51,7 +51,7 @@ fn d26_no_recipe_of_an_unsigned_or_altered_manifest_runs() {
         let out = restore(&b, &[]);
         assert_eq!(out.code, 4, "{changed}\n{}", out.err());
         assert!(!b.home.path("ran").exists() && !b.home.path("f").exists(), "{changed}");
-        assert!(out.out().is_empty() || out.field(1) == "bad", "{}", out.out());
+        assert_eq!((out.field(1).as_str(), out.out().lines().count()), ("bad", 1), "{}", out.out());
     }
     b.write(&good);
     assert_eq!(restore(&b, &[]).code, 0);
@@ -93,13 +93,31 @@ fn another_boxs_manifest_runs_only_when_its_whole_digest_is_approved() {
 }
 
 #[test]
-fn a_key_that_others_can_read_proves_nothing() {
+fn a_key_that_another_could_have_read_or_put_there_proves_nothing() {
+    for unfit in unfit_keys() {
+        let b = missing();
+        if !(unfit.make)(&b.home.path(".swr/signing.key")) {
+            eprintln!("skipped: {} cannot be made here", unfit.what);
+            continue;
+        }
+        let out = restore(&b, &[]);
+        assert_eq!((out.code, out.field(1).as_str()), (4, "bad"), "{}: {}", unfit.what, out.err());
+        assert_eq!((out.out().lines().count(), out.err().lines().count()), (1, 1), "{}", unfit.what);
+        assert!(out.out().contains(unfit.words), "{}: {}", unfit.what, out.out());
+        assert!(out.err().starts_with("hint: "), "{}: {}", unfit.what, out.err());
+        assert!(!b.home.path("ran").exists(), "{}", unfit.what);
+    }
+}
+
+#[test]
+fn a_dry_run_approves_nothing_for_later() {
     let b = missing();
-    chmod(&b.home.path(".swr/signing.key"), 0o644);
-    let out = restore(&b, &[]);
-    assert_eq!(out.code, 4);
-    assert!(out.err().contains("chmod 600"), "{}", out.err());
-    assert!(!b.home.path("ran").exists());
+    let digest = b.manifest.digest().hex();
+    for args in [&["--dry-run"][..], &["--dry-run", "--trust", &digest]] {
+        let before = b.home.census();
+        assert_eq!(restore(&b, args).code, 1);
+        assert_eq!(b.home.census(), before, "{args:?}");
+    }
 }
 
 #[test]
@@ -197,6 +215,27 @@ fn a_recipe_has_no_terminal_no_identity_consent_and_a_bound() {
     let out = restore(&b, &[]);
     assert_eq!((out.code, out.field(1).as_str()), (2, "failed"), "{}", out.err());
     assert!(!alive("sleep 47"));
+}
+
+#[test]
+fn what_the_caller_had_saved_does_not_make_a_recipe_ask() {
+    let mut b = Box::new();
+    b.home.file("f", "x");
+    b.add("f", b"f", 1, Some("env >seen; printf x >f"), &[]).sign();
+    fs::remove_file(b.home.path("f")).unwrap();
+    let mut command = b.home.command(RESTORE);
+    command.envs(child::QUIET.map(|(name, _)| (name, "ask")));
+    command.env("NPM_CONFIG_YES", "true").env("npm_Config_yes", "true");
+    assert_eq!(run(&mut command).code, 0);
+    let seen = fs::read_to_string(b.home.path("seen")).unwrap();
+    for (name, value) in child::QUIET {
+        let all: Vec<_> = seen
+            .lines()
+            .filter_map(|l| l.split_once('='))
+            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
+            .collect();
+        assert_eq!(all, [(name, value)], "{seen}");
+    }
 }
 
 #[test]

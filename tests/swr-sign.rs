@@ -5,11 +5,11 @@ mod private_home;
 mod swr_box;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use private_home::{Home, Output, run_with};
-use swr_box::{Box, chmod};
+use swr_box::{Box, unfit_keys};
 use workspace::Manifest;
 
 const SIGN: &str = env!("CARGO_BIN_EXE_swr-sign");
@@ -86,30 +86,24 @@ fn each_reason_to_refuse_has_its_words() {
 
 #[test]
 fn a_key_file_that_is_none_is_neither_used_nor_replaced() {
-    type Put<'a> = &'a dyn Fn(&std::path::Path);
-    let cases: [(&str, Put<'_>); 5] = [
-        ("a link to a good key", &|p| {
-            fs::rename(p, p.with_extension("moved")).unwrap();
-            symlink("signing.moved", p).unwrap();
-        }),
-        ("a short key", &|p| fs::write(p, [7; 31]).unwrap()),
-        ("a long key", &|p| fs::write(p, [7; 33]).unwrap()),
-        ("a key that others can read", &|p| chmod(p, 0o640)),
-        ("a directory", &|p| {
-            fs::remove_file(p).unwrap();
-            fs::create_dir(p).unwrap();
-        }),
-    ];
-    for (what, put) in cases {
+    for unfit in unfit_keys() {
         let b = Box::new();
-        let key = b.home.path(".swr/signing.key");
-        put(&key);
+        if !(unfit.make)(&b.home.path(".swr/signing.key")) {
+            eprintln!("skipped: {} cannot be made here", unfit.what);
+            continue;
+        }
         let before = b.home.census();
         for args in [&[][..], &["--check"], &["--again"]] {
             let out = sign(&b.home, &b.manifest.to_bytes(), args);
-            assert!(matches!(out.code, 4 | 74) && out.out().is_empty(), "{what}: {} {}", out.code, out.out());
+            assert_eq!(out.code, 4, "{}: {}", unfit.what, out.err());
+            assert!(out.err().contains("hint: "), "{}: {}", unfit.what, out.err());
+            // Signing prints a manifest or nothing; only a check speaks in verdicts.
+            let said = if args == ["--check"] { out.out() } else { out.err() };
+            assert!(said.contains(unfit.words), "{}: {said}", unfit.what);
+            assert_eq!(out.out().starts_with("bad\tmanifest\t"), args == ["--check"], "{}", unfit.what);
+            assert_eq!(out.out().lines().count(), usize::from(args == ["--check"]), "{}", unfit.what);
         }
-        assert_eq!(b.home.census(), before, "{what}");
+        assert_eq!(b.home.census(), before, "{}", unfit.what);
     }
 }
 

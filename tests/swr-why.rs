@@ -82,6 +82,20 @@ fn several_findings_of_one_entry_are_told_together_and_noise_is_not_told() {
 }
 
 #[test]
+fn what_was_seen_of_an_entry_here_counts_as_its_risk() {
+    let b = example();
+    assert!(!why(&b, "", &["f"]).out().contains("turns here"), "nothing was seen yet");
+    let turn = |state: &str| format!("{{\"wall\":1,\"states\":{{\"f\":\"{state}\"}}}}\n");
+    let history = ["ok", "missing", "healed", "missing", "healed", "ok"].map(turn).concat();
+    b.home.file(".swr/history.jsonl", history);
+    for (input, ids) in [("", &["f"][..]), ("missing\tfile\tf\tx\n", &[])] {
+        let out = why(&b, input, ids).out();
+        assert!(out.contains("; lost in 2 of 3 turns here\n"), "{out}");
+    }
+    assert!(!why(&b, "", &["t"]).out().contains("turns here"));
+}
+
+#[test]
 fn text_of_a_manifest_cannot_reach_the_terminal_raw() {
     let b = example();
     let out = why(&b, "", &["run", "l"]);

@@ -116,6 +116,45 @@ mv "$up/gone" "$up/llama.cpp"
 is 'doctor: one entry' "$(said doctor --only llama-src | cut -c 1)$(ls llama.cpp)" 0ggml
 is 'doctor: JSON' "$(said doctor --json | cut -c 1)$(grep -cv '^{"state":"[a-z]*","kind":".*"}$' "$out")" 00
 
+# ---- what is lost in every turn and healed in every turn
+home fragile
+printf x >f
+swr init && swr add f --id f --restore 'test ! -e broken && printf x >f' 2>"$err" && swr sign
+for _ in 1 2 3; do
+  rm -f f && swr doctor >"$out" 2>"$err"
+done
+is 'stats: an entry that is lost every turn' "$(swr stats)" 'f	0.250	2	3	healed'
+is 'explain: how often it was lost here' "$(swr why f | grep -c 'lost in 2 of 2 turns here$')" 1
+rm f && : >broken
+is 'the number of a failed repair stays its own' "$(said doctor | cut -c 1)$(swr stats | cut -f 3,5 | tr '\t' ' ')" '23 missing'
+
+mkdir precious
+is 'a variable of the caller is no place to clean' "$(
+  work=$HOME/precious pipe=x && export work pipe && said doctor --json >/dev/null
+  ls -d precious
+)" precious
+rm -r broken && said doctor >/dev/null
+
+# ---- stopped half way
+home stopped
+printf x >f
+swr init && swr add f --id f --restore "test -e again || { : >began; sleep 7719$$; }; printf x >f" 2>"$err" && swr sign
+rm f
+# shellcheck disable=SC2086 # `busybox ash` is two words
+{ exec $UNDER "$at/swr" doctor >"$out" 2>"$err"; } &
+doctor=$!
+tries=500
+until [ -e began ] || [ $tries = 0 ]; do
+  tries=$((tries - 1)) && sleep 0.02
+done
+kill -s TERM "$doctor"
+wait "$doctor"
+is 'a doctor told to stop: its number' "$?" 143
+is 'a doctor told to stop leaves no recipe behind' "$(grep -ls "[7]719$$" /proc/[0-9]*/cmdline)" ''
+is 'a doctor told to stop leaves no file behind' "$(find .swr -name '.swr.*')" ''
+: >again
+is 'a doctor told to stop: resumed at once' "$(said restore --resume --wait 1)" '0healed f;'
+
 # ---- only a manifest of this box runs, and no look is not health
 home gate
 script tool.sh true
@@ -129,14 +168,16 @@ sed 's/touch ran/touch run/' "$manifest" >"$manifest.new" && mv "$manifest.new" 
 is 'altered: doctor' "$(said doctor | cut -c 1)$(ls)" 4tool.sh
 like 'altered: hint' "$(cat "$err")" '*hint:*--trust*'
 head -c 40 "$manifest" >"$manifest.new" && mv "$manifest.new" "$manifest"
-is 'half a manifest: check' "$(refused check)" '4 2'
-is 'half a manifest: doctor' "$(said doctor)" 4
-is 'half a manifest: explain' "$(said explain)" 4
-rm "$manifest"
-for verb in check doctor explain 'sign --check' 'escrow --list'; do
-  # shellcheck disable=SC2086 # two words
-  is "no manifest: $verb" "$(eval "said $verb")" 4
+is 'half a manifest: check' "$(refused check)" '4 1'
+for verb in check doctor explain restore audit; do
+  is "half a manifest: $verb" "$(said "$verb")" '4bad manifest;'
 done
+rm "$manifest"
+for verb in check doctor explain restore; do
+  is "no manifest: $verb" "$(said "$verb")" '4bad manifest;'
+done
+is 'no manifest: sign --check' "$(said sign --check)" 4
+is 'no manifest: escrow --list' "$(said escrow --list)" 4
 mkdir "$manifest"
 is 'a directory where the manifest belongs' "$(refused add tool.sh)$(ls "$manifest")" '74 2'
 is 'a home that cannot be made' "$(SWR_HOME=/proc/none/swr && export SWR_HOME && refused init)" '74 2'
@@ -210,6 +251,9 @@ is 'a path is no command' "$(refused ../swr-verify)" '64 2'
 is 'a text that speaks of --help is a text' "$(said add mine.sh --notes 'see --help' </dev/null)" 0
 is 'an argument that autopilot does not know' "$(refused autopilot now)" '64 2'
 
+head -c 20000 .local/bin/swr-stats >"$box/.half" && cat "$box/.half" >.local/bin/swr-stats
+swr sign && chmod 644 mine.sh
+is 'half a swr-stats costs no repair' "$(said doctor >/dev/null)$(find mine.sh -perm 755)" mine.sh
 rm .local/bin/swr-verify
 : >.local/bin/swr-verify
 chmod 755 .local/bin/swr-verify

@@ -116,3 +116,41 @@ pub fn copy(from: &Path, to: &Path) {
     let status = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
     assert!(status.success());
 }
+
+/// A signing key that proves nothing.
+pub struct UnfitKey {
+    pub what: &'static str,
+    /// Words of the refusal.
+    pub words: &'static str,
+    /// Makes it of a good one; false where this user cannot.
+    pub make: fn(&Path) -> bool,
+}
+
+/// Every way in which a key file is none.
+pub fn unfit_keys() -> [UnfitKey; 8] {
+    let key = |what, words, make| UnfitKey { what, words, make };
+    [
+        key("a link to a good key", "is a link", |p| {
+            fs::rename(p, p.with_extension("moved")).unwrap();
+            std::os::unix::fs::symlink("signing.moved", p).is_ok()
+        }),
+        key("a key of somebody else", "belongs to user 54321", |p| {
+            std::os::unix::fs::chown(p, Some(54321), None).is_ok()
+        }),
+        key("a key its group can read", "open to others, mode 0640", |p| {
+            chmod(p, 0o640);
+            true
+        }),
+        key("a key others can write", "open to others, mode 0602", |p| {
+            chmod(p, 0o602);
+            true
+        }),
+        key("a short key", "has 31 bytes", |p| fs::write(p, [7; 31]).is_ok()),
+        key("a long key", "has 33 bytes", |p| fs::write(p, [7; 33]).is_ok()),
+        key("an empty key", "has 0 bytes", |p| fs::write(p, []).is_ok()),
+        key("a directory", "is a directory", |p| {
+            fs::remove_file(p).unwrap();
+            fs::create_dir(p).is_ok()
+        }),
+    ]
+}

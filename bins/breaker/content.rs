@@ -1,9 +1,10 @@
 //! Reading a small file of our own that may have become anything else: no link, no wait, no more than a limit.
 
-use std::fs::{Metadata, OpenOptions};
+use std::fs::Metadata;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+
+use files::open::{self, Refusal};
 
 /// What is at a path.
 pub(crate) enum Content {
@@ -16,26 +17,17 @@ pub(crate) enum Content {
 
 /// Reads at most `limit` bytes.
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Content> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(cause) => {
-            return match cause.raw_os_error() {
-                Some(libc::ENOENT) => Ok(Content::Missing),
-                Some(libc::ELOOP) => Ok(Content::Odd("a link")),
-                Some(libc::ENXIO) => Ok(Content::Odd("a socket")),
-                _ => Err(cause),
-            };
+    match open::no_link(path) {
+        Ok((file, meta)) => {
+            let mut bytes = Vec::new();
+            file.take(limit).read_to_end(&mut bytes)?;
+            Ok(Content::File(bytes, meta))
         }
-    };
-    let meta = file.metadata()?;
-    if meta.is_dir() {
-        return Ok(Content::Odd("a directory"));
+        Err(Refusal::NotAFile(what)) => Ok(Content::Odd(what.words())),
+        Err(Refusal::Io(cause)) => match cause.raw_os_error() {
+            Some(libc::ENOENT) => Ok(Content::Missing),
+            Some(libc::ELOOP) => Ok(Content::Odd("a link")),
+            _ => Err(cause),
+        },
     }
-    if !meta.is_file() {
-        return Ok(Content::Odd("not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(limit).read_to_end(&mut bytes)?;
-    Ok(Content::File(bytes, meta))
 }

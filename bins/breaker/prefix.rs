@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::rc::Rc;
 use std::time::Duration;
 
-use child::{Cause, NotStarted, Outcome, Run, Sink, Stdin};
+use child::{Cause, Outcome, Run, Sink, Stdin};
 use contract::clock::Deadline;
 use contract::exit::{self, guard};
 use contract::{Code, Error, Fix, State, Verdict, clock, message, origin};
@@ -81,7 +81,7 @@ pub(crate) fn run(store: &Store, fix: Option<&Fix>, ask: &Ask) -> Result<Code, E
         let name = words::name(&ask.subject);
         message::note(TOOL, &format!("the command gave no verdict of {name}: nothing is counted"));
     }
-    status(ask, outcome)
+    outcome.passed_on(TOOL, &ask.command[0], ask.limit)
 }
 
 fn admit(store: &Store, fix: Option<&Fix>, ask: &Ask) -> Result<Admission, Error> {
@@ -201,29 +201,4 @@ fn record(store: &Store, fix: &Fix, ask: &Ask, ending: Ending, lease: Option<Lea
         Ending::Neither => {}
     }
     lease.map_or(Ok(()), |lease| held.release(lease))
-}
-
-/// The command's status is ours, except when there was no command or its output was lost.
-fn status(ask: &Ask, outcome: Outcome) -> Result<Code, Error> {
-    let program = message::quoted(&ask.command[0]);
-    match outcome.cause {
-        Cause::NotStarted(why) => {
-            let why = match why {
-                NotStarted::NotFound => "not found".to_owned(),
-                NotStarted::NotRunnable(cause) => message::cause_of(&cause),
-            };
-            return Err(Error::new(guard::BINARY, format!("cannot run {program}: {why}"))
-                .hint("give a program on PATH or its path"));
-        }
-        Cause::Expired => {
-            let bound = words::span(ask.limit.as_secs());
-            message::note(TOOL, &format!("stopped {program} at its limit of {bound}"));
-        }
-        _ => {}
-    }
-    if let Some(cause) = outcome.write_error {
-        let text = format!("cannot write to standard output: {}", message::cause_of(&cause));
-        return Err(Error::new(exit::IO, text));
-    }
-    Ok(Code::transparent(outcome.status.unwrap_or(exit::gnu::KILLED.number())))
 }

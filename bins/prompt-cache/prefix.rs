@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::rc::Rc;
 use std::time::Duration;
 
-use child::{Cause, NotStarted, Outcome, Run, Sink, Stdin};
-use contract::exit::{self, guard};
+use child::{Cause, Outcome, Run, Sink, Stdin};
+use contract::exit;
 use contract::{Code, Error, Fix, message, origin, verdict};
 use files::digest::Sha;
 
@@ -48,7 +48,7 @@ pub(crate) fn run(store: &Store, fix: Option<&Fix>, ask: &Ask) -> Result<Code, E
         keep(store, fix, ask, &outcome, &output);
     }
     drop(turn);
-    status(ask, outcome)
+    outcome.passed_on(TOOL, &ask.command[0], ask.limit)
 }
 
 /// Prints a kept answer, and notes its use where that is allowed.
@@ -96,29 +96,4 @@ fn keep(store: &Store, fix: &Fix, ask: &Ask, outcome: &Outcome, output: &[u8]) {
         Err(trouble) => trouble.message,
     };
     message::note(TOOL, &format!("the answer is not kept: {trouble}"));
-}
-
-/// The command's status is ours, except when there was no command or its output was lost.
-fn status(ask: &Ask, outcome: Outcome) -> Result<Code, Error> {
-    let program = message::quoted(&ask.command[0]);
-    match outcome.cause {
-        Cause::NotStarted(why) => {
-            let why = match why {
-                NotStarted::NotFound => "not found".to_owned(),
-                NotStarted::NotRunnable(cause) => message::cause_of(&cause),
-            };
-            return Err(Error::new(guard::BINARY, format!("cannot run {program}: {why}"))
-                .hint("give a program on PATH or its path"));
-        }
-        Cause::Expired => {
-            let bound = ask.limit.as_secs();
-            message::note(TOOL, &format!("stopped {program} at its limit of {bound} s"));
-        }
-        _ => {}
-    }
-    if let Some(cause) = outcome.write_error {
-        let text = format!("cannot write to standard output: {}", message::cause_of(&cause));
-        return Err(Error::new(exit::IO, text));
-    }
-    Ok(Code::transparent(outcome.status.unwrap_or(exit::gnu::KILLED.number())))
 }

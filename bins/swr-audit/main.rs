@@ -36,15 +36,15 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         Some(path) => path,
         None => home::swr_home()?.join("manifest.jsonl"),
     };
+    let mut report = Report::<Swr>::new(json);
     let manifest = if given || path.exists() {
-        Manifest::parse_or_bad(&read::file(&path)?)?
+        read::manifest(read::file(&path), &mut report)?
     } else {
         Manifest::empty(b"~")
     };
     let root = root_path(&manifest.header)?;
     let root =
         Root::open(&root).map_err(|cause| Error::io("open the workspace", root.as_os_str(), &cause))?;
-    let mut report = Report::<Swr>::new(json);
     for found in find::all(&root, &manifest, least) {
         report.say(&Verdict::new(found.state, found.kind, found.path, found.why))?;
     }

@@ -1,8 +1,8 @@
 //! The gate: recipes are code, so only a manifest this box signed, or one approved by its digest, is run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use contract::{Error, Fix};
+use contract::{Error, Fix, Report, Swr, exit};
 use files::digest::Sha;
 use seal::SigningKey;
 use workspace::json::{self, Json};
@@ -12,8 +12,13 @@ const LIMIT: u64 = 1 << 20;
 
 /// Whether the manifest may run.
 pub(crate) enum Gate {
-    /// It may: parsed from the very bytes that were checked.
-    Open(Manifest),
+    /// It may.
+    Open {
+        /// Parsed from the very bytes that were checked.
+        manifest: Manifest,
+        /// What has to be remembered before anything is run.
+        accepted: Option<Acceptance>,
+    },
     /// It may not.
     Closed {
         /// The cause.
@@ -21,6 +26,20 @@ pub(crate) enum Gate {
         /// The next command.
         hint: String,
     },
+}
+
+/// A line for `accepted.jsonl`: without it a manifest that is older, or another, could be put in this one's place later.
+pub(crate) struct Acceptance {
+    path: PathBuf,
+    line: String,
+}
+
+impl Acceptance {
+    /// Writes it.
+    pub(crate) fn remember(&self, fix: &Fix) -> Result<(), Error> {
+        files::records::append(fix, &self.path, self.line.as_bytes())
+            .map_err(|cause| Error::io("write", self.path.as_os_str(), &cause))
+    }
 }
 
 /// What was accepted before, from `accepted.jsonl`.
@@ -31,8 +50,13 @@ struct Accepted {
 }
 
 /// Reads the manifest once, and decides over those bytes.
-pub(crate) fn open(fix: &Fix, path: &Path, home: &Path, trust: Option<Sha>) -> Result<Gate, Error> {
-    let manifest = Manifest::parse_or_bad(&read::file(path)?)?;
+pub(crate) fn open(
+    path: &Path,
+    home: &Path,
+    trust: Option<Sha>,
+    report: &mut Report<Swr>,
+) -> Result<Gate, Error> {
+    let manifest = read::manifest(read::file(path), report)?;
     let digest = manifest.digest();
     let record = home.join("accepted.jsonl");
     let before = Accepted::load(&record)?;
@@ -42,15 +66,20 @@ pub(crate) fn open(fix: &Fix, path: &Path, home: &Path, trust: Option<Sha>) -> R
         return Ok(Gate::Closed { why, hint: "look at what changed before approving another digest".into() });
     }
     if approved || trust.is_some() {
-        if !approved {
-            append(fix, &record, &format!("{{\"approved\":{}}}", json::quote(&digest.hex())))?;
-        }
-        return Ok(Gate::Open(manifest));
+        let line = format!("{{\"approved\":{}}}", json::quote(&digest.hex()));
+        let accepted = (!approved).then_some(Acceptance { path: record, line });
+        return Ok(Gate::Open { manifest, accepted });
     }
     let approve = format!("read it, then swr sign; or approve this one content: --trust {}", digest.hex());
-    let Some(key) = SigningKey::read(&home.join("signing.key"))? else {
-        let why = seal::Refusal::NoKey.words().to_owned();
-        return Ok(Gate::Closed { why, hint: approve });
+    let key = match SigningKey::read(&home.join("signing.key")) {
+        Ok(Some(key)) => key,
+        Ok(None) => {
+            return Ok(Gate::Closed { why: seal::Refusal::NoKey.words().to_owned(), hint: approve });
+        }
+        Err(unfit) if unfit.code == exit::swr::MANIFEST => {
+            return Ok(Gate::Closed { why: unfit.message, hint: unfit.hint.unwrap_or(approve) });
+        }
+        Err(trouble) => return Err(trouble),
     };
     if let Err(refusal) = key.check(&manifest) {
         return Ok(Gate::Closed { why: refusal.words().to_owned(), hint: approve });
@@ -62,10 +91,10 @@ pub(crate) fn open(fix: &Fix, path: &Path, home: &Path, trust: Option<Sha>) -> R
             let why = format!("the manifest is old: seq {seq}, and {highest} was accepted before");
             Ok(Gate::Closed { why, hint: approve })
         }
-        Some(highest) if seq == highest => Ok(Gate::Open(manifest)),
+        Some(highest) if seq == highest => Ok(Gate::Open { manifest, accepted: None }),
         _ => {
-            append(fix, &record, &format!("{{\"key\":{},\"seq\":{seq}}}", json::quote(&id)))?;
-            Ok(Gate::Open(manifest))
+            let line = format!("{{\"key\":{},\"seq\":{seq}}}", json::quote(&id));
+            Ok(Gate::Open { manifest, accepted: Some(Acceptance { path: record, line }) })
         }
     }
 }
@@ -89,9 +118,4 @@ impl Accepted {
         }
         Ok(accepted)
     }
-}
-
-fn append(fix: &Fix, path: &Path, line: &str) -> Result<(), Error> {
-    files::records::append(fix, path, line.as_bytes())
-        .map_err(|cause| Error::io("write", path.as_os_str(), &cause))
 }

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use contract::{Error, Fix};
+use contract::{Error, Fix, exit, message};
 use files::digest::Sha;
 use workspace::json::{self, Json};
 use workspace::name;
@@ -14,6 +14,8 @@ const LIMIT: u64 = 8 << 20;
 pub(crate) struct Journal<'a> {
     fix: &'a Fix,
     path: PathBuf,
+    /// Why it could not be begun: nothing is moved aside then, for nothing would say where it is.
+    trouble: Option<String>,
 }
 
 /// What the journal said of an earlier restore that did not end.
@@ -63,38 +65,52 @@ impl<'a> Journal<'a> {
         Ok(found)
     }
 
-    /// Begins a restore: a fresh journal, or one more run in an unfinished one.
-    pub(crate) fn begin(fix: &'a Fix, home: &Path, manifest: Sha, keep: bool) -> Result<Self, Error> {
-        let journal = Self { fix, path: home.join("journal.jsonl") };
+    /// Begins a restore: a fresh journal, or one more run in an unfinished one. Where it cannot be written, the restore
+    /// goes on with what needs none, such as permission bits: a full disk is no reason to leave those.
+    pub(crate) fn begin(fix: &'a Fix, home: &Path, manifest: Sha, keep: bool) -> Self {
+        let mut journal = Self { fix, path: home.join("journal.jsonl"), trouble: None };
         let line = format!("{{\"step\":\"begin\",\"manifest\":{}}}", json::quote(&manifest.hex()));
-        if keep {
-            journal.append(&line)?;
+        let begun = if keep {
+            journal.append(&line)
         } else {
             files::atomic::write(fix, &journal.path, format!("{line}\n").as_bytes(), 0o600)
-                .map_err(|cause| Error::io("write", journal.path.as_os_str(), &cause))?;
-        }
-        Ok(journal)
+                .map_err(|cause| Error::io("write", journal.path.as_os_str(), &cause))
+        };
+        journal.trouble = begun.err().map(|trouble| trouble.message);
+        journal
     }
 
-    /// An entry is finished, well or not.
-    pub(crate) fn done(&self, id: &str) -> Result<(), Error> {
-        self.append(&format!("{{\"step\":\"done\",\"id\":{}}}", json::quote(id)))
+    /// An entry is finished, well or not. What cannot be noted is looked at once more by a resumed run.
+    pub(crate) fn done(&self, id: &str) {
+        self.note(&format!("{{\"step\":\"done\",\"id\":{}}}", json::quote(id)));
     }
 
     /// An entry's thing is about to stand at `place`; written before it is moved.
     pub(crate) fn aside(&self, id: &str, place: &Path) -> Result<(), Error> {
+        if let Some(trouble) = &self.trouble {
+            return Err(Error::new(exit::IO, trouble));
+        }
         let place = json::quote(&name::encode(place.as_os_str().as_bytes()));
         self.append(&format!("{{\"step\":\"aside\",\"id\":{},\"place\":{place}}}", json::quote(id)))
     }
 
     /// An entry's thing is back where it was.
-    pub(crate) fn back(&self, id: &str) -> Result<(), Error> {
-        self.append(&format!("{{\"step\":\"back\",\"id\":{}}}", json::quote(id)))
+    pub(crate) fn back(&self, id: &str) {
+        self.note(&format!("{{\"step\":\"back\",\"id\":{}}}", json::quote(id)));
     }
 
     /// The restore ended.
-    pub(crate) fn end(&self) -> Result<(), Error> {
-        self.append("{\"step\":\"end\"}")
+    pub(crate) fn end(&self) {
+        self.note("{\"step\":\"end\"}");
+    }
+
+    /// Appends what is good to know and changes no verdict.
+    fn note(&self, line: &str) {
+        if self.trouble.is_none()
+            && let Err(trouble) = self.append(line)
+        {
+            message::note("swr-restore", &trouble.message);
+        }
     }
 
     fn append(&self, line: &str) -> Result<(), Error> {

@@ -39,8 +39,8 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let path = options.manifest.clone().unwrap_or_else(|| home.join("manifest.jsonl"));
     let mut report = Report::<Swr>::new(options.json);
     let fix = mode::by_name();
-    let manifest = match gate::open(&fix, &path, &home, options.trust)? {
-        gate::Gate::Open(manifest) => manifest,
+    let (manifest, accepted) = match gate::open(&path, &home, options.trust, &mut report)? {
+        gate::Gate::Open { manifest, accepted } => (manifest, accepted),
         gate::Gate::Closed { why, hint } => {
             report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why))?;
             return Err(Error::quiet(report.code()).hint(hint).into());
@@ -50,6 +50,13 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         return Err(Error::usage(format!("no entry has the id '{id}'"))
             .hint("swr check names every id")
             .into());
+    }
+    if let Some(accepted) = accepted.filter(|_| !options.dry_run)
+        && let Err(trouble) = accepted.remember(&fix)
+    {
+        let why = format!("nothing is run, because it cannot be noted as accepted: {}", trouble.message);
+        report.say(&Verdict::new(State::Failed, Kind::Manifest, "signature", why))?;
+        return Err(Error::quiet(report.code()).hint("make room on the disk, then run this again").into());
     }
     run::run(&fix, &manifest, &home, &options, &mut report)?;
     Ok(report.code())

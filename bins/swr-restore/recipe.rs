@@ -1,16 +1,16 @@
 //! One recipe: shell text, bounded, without a terminal, its output in a log of its own.
 
 use std::cell::RefCell;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
 use child::{Cause, Run, Sink};
+use contract::message::note;
 use contract::{Error, Fix};
-use files::atomic::make_dir;
+use files::atomic::{fresh, make_dir};
 use workspace::Entry;
 
 /// Seconds a recipe may take when its entry does not say.
@@ -29,8 +29,8 @@ pub(crate) enum End {
 }
 
 /// Runs an entry's recipe in the workspace root, or in the home for an entry of the home.
-pub(crate) fn run(fix: &Fix, entry: &Entry, recipe: &str, dir: &Path, home: &Path) -> Result<End, Error> {
-    let log = Rc::new(RefCell::new(Log::create(fix, home, &entry.id)?));
+pub(crate) fn run(fix: &Fix, entry: &Entry, recipe: &str, dir: &Path, home: &Path) -> End {
+    let log = Rc::new(RefCell::new(Log::create(fix, home, &entry.id)));
     let each = |log: &Rc<RefCell<Log>>| {
         let log = Rc::clone(log);
         Sink::Each(Box::new(move |piece| log.borrow_mut().take(piece)))
@@ -49,7 +49,7 @@ pub(crate) fn run(fix: &Fix, entry: &Entry, recipe: &str, dir: &Path, home: &Pat
         .run();
     let last = log.borrow().last_line();
     let with_last = |text: String| if last.is_empty() { text } else { format!("{text}: {last}") };
-    Ok(match outcome.cause {
+    match outcome.cause {
         Cause::Exited(0) => End::Well,
         Cause::Exited(status) => End::Badly(with_last(format!("recipe ended {status}"))),
         Cause::Signalled(signal) => End::Badly(with_last(format!("recipe died of signal {signal}"))),
@@ -57,37 +57,34 @@ pub(crate) fn run(fix: &Fix, entry: &Entry, recipe: &str, dir: &Path, home: &Pat
         Cause::NotStarted(_) => End::Badly("/bin/sh cannot be run".into()),
         Cause::Interrupted(signal) => End::Stopped(signal),
         other => End::Badly(format!("recipe {}", other.word())),
-    })
+    }
 }
 
 /// The output of one recipe, the first [`LOG`] bytes of it.
 struct Log {
-    file: File,
+    file: Option<File>,
     left: usize,
     tail: Vec<u8>,
 }
 
 impl Log {
-    fn create(fix: &Fix, home: &Path, id: &str) -> Result<Self, Error> {
+    /// A log that cannot be made or written does not stop a repair.
+    fn create(fix: &Fix, home: &Path, id: &str) -> Self {
         let dir = home.join("log");
-        make_dir(fix, &dir).map_err(|cause| Error::io("make", dir.as_os_str(), &cause))?;
         let path = dir.join(format!("{id}.log"));
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-            .open(&path)
-            .map_err(|cause| Error::io("write", path.as_os_str(), &cause))?;
-        Ok(Self { file, left: LOG, tail: Vec::new() })
+        let file = make_dir(fix, &dir).and_then(|()| fresh(fix, &path));
+        if let Err(cause) = &file {
+            note("swr-restore", &Error::io("write", path.as_os_str(), cause).message);
+        }
+        Self { file: file.ok(), left: LOG, tail: Vec::new() }
     }
 
     fn take(&mut self, piece: &[u8]) {
         let kept = piece.len().min(self.left);
         self.left -= kept;
-        // A log that cannot be written does not stop a repair.
-        let _ = self.file.write_all(&piece[..kept]);
+        if let Some(file) = &mut self.file {
+            let _ = file.write_all(&piece[..kept]);
+        }
         self.tail.extend_from_slice(piece);
         let over = self.tail.len().saturating_sub(400);
         self.tail.drain(..over);

@@ -60,25 +60,26 @@ impl Bench<'_> {
         verify::entry(root, entry, path, &depth).findings
     }
 
-    /// Repairs one entry.
-    pub(crate) fn repair(&self, root: &Root, entry: &Entry, path: &[u8]) -> Result<Outcome, Error> {
+    /// Repairs one entry. Whatever goes wrong is its verdict, so that the others have their turn.
+    pub(crate) fn repair(&self, root: &Root, entry: &Entry, path: &[u8]) -> Outcome {
         let findings = self.look(root, entry, path, false);
-        let Some(first) = findings.first() else { return Ok(Outcome::Healthy) };
+        let Some(first) = findings.first() else { return Outcome::Healthy };
         let was = first.detail.clone();
         if let Some(unknown) = findings.iter().find(|f| f.repair == Repair::Nothing) {
-            return Ok(Outcome::Unknown(unknown.detail.clone()));
+            return Outcome::Unknown(unknown.detail.clone());
         }
         let mut moved = Vec::new();
         if let Err(why) = self.natively(root, entry, path, &findings, &mut moved) {
-            return Ok(Outcome::Failed(format!("{was}; {why}")));
+            return Outcome::Failed(format!("{was}; {why}"));
         }
         let by_recipe = findings.iter().any(|f| f.repair == Repair::Recipe);
-        let ended = if by_recipe { self.by_recipe(root, entry, path, &mut moved)? } else { None };
-        Ok(match ended {
-            Some(Outcome::Failed(why)) => Outcome::Failed(format!("{was}; {why}")),
-            Some(other) => other,
-            None => self.judge(root, entry, path, &was, moved),
-        })
+        let ended = if by_recipe { self.by_recipe(root, entry, path, &mut moved) } else { Ok(None) };
+        match ended {
+            Err(trouble) => Outcome::Failed(format!("{was}; {}", trouble.message)),
+            Ok(Some(Outcome::Failed(why))) => Outcome::Failed(format!("{was}; {why}")),
+            Ok(Some(other)) => other,
+            Ok(None) => self.judge(root, entry, path, &was, moved),
+        }
     }
 
     /// Runs the recipe; `None` when it ended well.
@@ -100,7 +101,7 @@ impl Bench<'_> {
             self.aside(root, entry, path, moved)?;
             original = moved.last().map(|a| a.place.clone());
         }
-        let ended = recipe::run(self.fix, entry, recipe, root.path(), &self.home)?;
+        let ended = recipe::run(self.fix, entry, recipe, root.path(), &self.home);
         let why = match ended {
             recipe::End::Well => return Ok(None),
             recipe::End::Badly(why) => Outcome::Failed(why),
@@ -159,6 +160,9 @@ impl Bench<'_> {
         let absolute = native::absolute(root, path);
         let aside = quarantine::move_aside(root, path, &place)
             .map_err(|cause| Error::io("move aside", absolute.as_os_str(), &cause))?;
+        if let Some(journal) = self.journal.filter(|_| aside.place != place) {
+            journal.aside(&entry.id, &aside.place)?;
+        }
         note(
             "swr-restore",
             &format!("moved {} to {}", quoted(absolute.as_os_str()), quoted(aside.place.as_os_str())),
@@ -183,6 +187,9 @@ impl Bench<'_> {
         quarantine::put_back(root, path, original)
             .map_err(|cause| Error::io("put back", absolute.as_os_str(), &cause))?;
         note("swr-restore", &format!("put {} back", quoted(absolute.as_os_str())));
-        self.journal.map_or(Ok(()), |journal| journal.back(&entry.id))
+        if let Some(journal) = self.journal {
+            journal.back(&entry.id);
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! A whole restore: lock, order, one entry after the other, what depends on a failure skipped.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use contract::message::{note, quoted};
@@ -26,12 +27,13 @@ pub(crate) fn run(
     let digest = manifest.digest();
     if let Some(unfinished) = &before {
         note("swr-restore", "an earlier restore was interrupted");
-        for (id, place) in &unfinished.aside {
+        // A place is noted before the move, so nothing may be there.
+        for (id, place) in unfinished.aside.iter().filter(|(_, place)| place.symlink_metadata().is_ok()) {
             note("swr-restore", &format!("what was at {id} is kept at {}", quoted(place.as_os_str())));
         }
     }
     let keep = before.as_ref().is_some_and(|u| !u.aside.is_empty() || options.resume);
-    let journal = if options.dry_run { None } else { Some(Journal::begin(fix, home, digest, keep)?) };
+    let journal = if options.dry_run { None } else { Some(Journal::begin(fix, home, digest, keep)) };
     let bench = Bench {
         fix,
         home: home.to_owned(),
@@ -41,12 +43,12 @@ pub(crate) fn run(
     };
     let resumed =
         before.filter(|u| options.resume && u.manifest == Some(digest)).map(|u| u.done).unwrap_or_default();
-    let mut restore = Restore { manifest, options, bench, failed: Vec::new(), report };
+    let mut restore = Restore { manifest, options, bench, failed: HashSet::new(), report };
     restore.all(&places, &resumed)?;
-    match &journal {
-        Some(journal) => journal.end(),
-        None => Ok(()),
+    if let Some(journal) = &journal {
+        journal.end();
     }
+    Ok(())
 }
 
 fn engine_jobs() -> usize {
@@ -58,7 +60,7 @@ struct Restore<'a> {
     options: &'a Options,
     bench: Bench<'a>,
     /// Ids that are not healthy after their turn.
-    failed: Vec<String>,
+    failed: HashSet<String>,
     report: &'a mut Report<Swr>,
 }
 
@@ -92,7 +94,7 @@ impl Restore<'_> {
         if !self.selected(entry) || self.bench.look(root, entry, path, false).is_empty() {
             return Ok(());
         }
-        self.failed.push(entry.id.clone());
+        self.failed.insert(entry.id.clone());
         self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), why))
     }
 
@@ -108,11 +110,11 @@ impl Restore<'_> {
         }
         if !self.selected(entry) || resumed && findings.iter().all(|f| f.state == State::Unknown) {
             // Not ours to repair now, but what needs it must know.
-            self.failed.push(entry.id.clone());
+            self.failed.insert(entry.id.clone());
             return Ok(());
         }
-        if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(n)) {
-            self.failed.push(entry.id.clone());
+        if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(*n)) {
+            self.failed.insert(entry.id.clone());
             let detail = format!("{}; not attempted: it needs '{needed}'", findings[0].detail);
             return self.report.say(&Verdict::new(State::Skipped, entry.kind(), entry.id.as_str(), detail));
         }
@@ -120,7 +122,7 @@ impl Restore<'_> {
             dry(entry, &findings)
         } else {
             note("swr-restore", &format!("{}: {}", entry.id, findings[0].detail));
-            self.bench.repair(root, entry, path)?
+            self.bench.repair(root, entry, path)
         };
         self.say(entry, outcome)
     }
@@ -140,24 +142,28 @@ impl Restore<'_> {
             }
         };
         if !matches!(state, State::Ok | State::Healed | State::Would) {
-            self.failed.push(entry.id.clone());
+            self.failed.insert(entry.id.clone());
         }
         // Said before it is noted: a disk that is full now takes no verdict away.
         self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), detail))?;
-        self.done(entry)
+        self.done(entry);
+        Ok(())
     }
 
-    fn done(&self, entry: &Entry) -> Result<(), Error> {
-        self.bench.journal.map_or(Ok(()), |journal| journal.done(&entry.id))
+    fn done(&self, entry: &Entry) {
+        if let Some(journal) = self.bench.journal {
+            journal.done(&entry.id);
+        }
     }
 
     fn still(&mut self, entry: &Entry, left: &[Finding]) -> Result<(), Error> {
-        self.failed.push(entry.id.clone());
+        self.failed.insert(entry.id.clone());
         self.report.fold(exit::swr::STILL_DAMAGED);
         for finding in left {
             let detail = format!("still damaged after its repair: {}", finding.detail);
             self.report.say(&Verdict::new(finding.state, entry.kind(), entry.id.as_str(), detail))?;
         }
-        self.done(entry)
+        self.done(entry);
+        Ok(())
     }
 }

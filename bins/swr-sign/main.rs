@@ -29,17 +29,21 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
 
 /// One verdict about the signature.
 fn say(manifest: &Manifest, json: bool) -> Result<Code, Error> {
-    let key = SigningKey::read(&home::swr_home()?.join("signing.key"))?;
-    let verdict = match key.map_or(Err(Refusal::NoKey), |k| k.check(manifest)) {
+    let mut report = Report::<Swr>::new(json);
+    let key = match SigningKey::read(&home::swr_home()?.join("signing.key")) {
+        Ok(key) => key,
+        Err(unfit) => return Err(read::bad_line(unfit, "signature", &mut report)?),
+    };
+    match key.map_or(Err(Refusal::NoKey), |k| k.check(manifest)) {
         Ok(()) => {
             let detail =
                 format!("signed by this box, seq {}, {}", manifest.header.seq, manifest.header.created);
-            Verdict::new(State::Ok, Kind::Manifest, "signature", detail)
+            report.say(&Verdict::new(State::Ok, Kind::Manifest, "signature", detail))?;
         }
-        Err(refusal) => Verdict::new(State::Bad, Kind::Manifest, "signature", refusal.words()),
-    };
-    let mut report = Report::<Swr>::new(json);
-    report.say(&verdict)?;
+        Err(refusal) => {
+            report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", refusal.words()))?;
+        }
+    }
     Ok(report.code())
 }
 

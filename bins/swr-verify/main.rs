@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
+use contract::message::note;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
 use workspace::cache::Cache;
-use workspace::{Manifest, read, wipe};
+use workspace::{read, wipe};
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
@@ -30,9 +31,10 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let options = options(args)?;
     let home = home::swr_home()?;
     let path = options.manifest.clone().unwrap_or_else(|| home.join("manifest.jsonl"));
-    let bytes = if path.as_os_str() == "-" { read::stdin()? } else { read::file(&path)? };
+    let mut report = Report::<Swr>::new(options.json);
+    let bytes = if path.as_os_str() == "-" { read::stdin() } else { read::file(&path) };
     // The process ends before these: giving back thousands of pieces of memory would be a tenth of a look.
-    let manifest = ManuallyDrop::new(Manifest::parse_or_bad(&bytes)?);
+    let manifest = ManuallyDrop::new(read::manifest(bytes, &mut report)?);
     for id in &options.only {
         if manifest.entry(id).is_none() {
             return Err(Error::usage(format!("no entry has the id '{id}'"))
@@ -43,7 +45,6 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let cache_path = home.join("verify.cache");
     let mut cache = if options.no_cache { Cache::default() } else { Cache::load(&cache_path) };
     let looked = ManuallyDrop::new(look::all(&manifest, &options.only, &options.settings(), &cache)?);
-    let mut report = Report::<Swr>::new(options.json);
     let mut verdicts = ManuallyDrop::new(Vec::with_capacity(looked.len()));
     for (entry, result) in looked.iter() {
         let say = |state, detail: String| Verdict::new(state, entry.kind(), entry.id.as_str(), detail);
@@ -68,7 +69,10 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     }
     if let Some(host) = host.filter(|_| options.update_cache) {
         look::remember(&mut cache, &manifest, &looked, host);
-        look::save(&cache, &home, &cache_path)?;
+        // What was not remembered is hashed again; a full disk takes no verdict away.
+        if let Err(trouble) = look::save(&cache, &home, &cache_path) {
+            note("swr-verify", &trouble.message);
+        }
     }
     Ok(report.code())
 }

@@ -4,15 +4,16 @@ use std::fmt::Write as _;
 
 use contract::message::one_line;
 use contract::{State, Verdict};
+use workspace::history::Survival;
 use workspace::{Entry, Manifest, Shape, name, wipe};
 
 /// One entry, with what was found of it.
-pub(crate) fn entry(manifest: &Manifest, entry: &Entry, found: &[Verdict]) -> String {
+pub(crate) fn entry(manifest: &Manifest, entry: &Entry, past: &[Survival], found: &[Verdict]) -> String {
     let mut text = format!("{} ({}, tier {}, {})\n", entry.id, what(entry), entry.tier, path(entry));
     for verdict in found {
         let _ = writeln!(text, "  cause:      {}: {}", verdict.state.word(), verdict.detail);
     }
-    let _ = writeln!(text, "  risk:       {}", risk(entry));
+    let _ = writeln!(text, "  risk:       {}{}", risk(entry), record(entry, past));
     let dependents: Vec<_> = manifest
         .lines
         .iter()
@@ -58,6 +59,16 @@ fn risk(entry: &Entry) -> &'static str {
         Shape::Tree { .. } => "a directory can survive while it is emptied",
         Shape::File { .. } if entry.tier == 0 => "what everything else needs first",
         Shape::File { .. } => "small: seldom lost alone",
+    }
+}
+
+/// What was seen of it here, where anything was.
+fn record(entry: &Entry, past: &[Survival]) -> String {
+    match past.iter().find(|s| s.id == entry.id) {
+        Some(Survival { observations, survived, .. }) if *observations > 0 => {
+            format!("; lost in {} of {observations} turns here", observations - survived)
+        }
+        _ => String::new(),
     }
 }
 

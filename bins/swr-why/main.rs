@@ -10,6 +10,7 @@ use contract::cli::{Arg, Stop, unknown};
 use contract::exit::Family as _;
 use contract::verdict::print;
 use contract::{Args, Code, Error, Kind, State, Swr, Verdict, exit, home};
+use workspace::history::{self, Survival, survival};
 use workspace::{Manifest, read};
 
 /// A longer line is not a verdict.
@@ -28,23 +29,23 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
             other => return Err(unknown(other)),
         }
     }
-    let path = match path {
-        Some(path) => path,
-        None => home::swr_home()?.join("manifest.jsonl"),
-    };
+    let home = home::swr_home()?;
+    let path = path.unwrap_or_else(|| home.join("manifest.jsonl"));
     let manifest = Manifest::parse_or_bad(&read::file(&path)?)?;
+    // A history that cannot be read takes nothing away but its own words.
+    let past = history::read(&home.join("history.jsonl")).map_or_else(|_| Vec::new(), |t| survival(&t));
     if ids.is_empty() {
-        return Ok(from_verdicts(&manifest)?);
+        return Ok(from_verdicts(&manifest, &past)?);
     }
     for id in &ids {
         let entry = manifest.entry(id).ok_or_else(|| Error::usage(format!("no entry has the id '{id}'")))?;
-        print(explain::entry(&manifest, entry, &[]).as_bytes())?;
+        print(explain::entry(&manifest, entry, &past, &[]).as_bytes())?;
     }
     Ok(exit::OK)
 }
 
 /// Explains what the verdict lines on standard input say, entry by entry, in the order they come.
-fn from_verdicts(manifest: &Manifest) -> Result<Code, Error> {
+fn from_verdicts(manifest: &Manifest, past: &[Survival]) -> Result<Code, Error> {
     let mut code = exit::OK;
     let mut pending: Vec<Verdict> = Vec::new();
     let mut input = std::io::stdin().lock();
@@ -56,7 +57,7 @@ fn from_verdicts(manifest: &Manifest) -> Result<Code, Error> {
         let verdict = Verdict::parse(line.strip_suffix(b"\n").unwrap_or(&line));
         let same = verdict.as_ref().is_some_and(|v| pending.first().is_none_or(|p| p.subject == v.subject));
         if !same {
-            flush(manifest, &pending)?;
+            flush(manifest, past, &pending)?;
             pending.clear();
         }
         if read == 0 {
@@ -69,14 +70,14 @@ fn from_verdicts(manifest: &Manifest) -> Result<Code, Error> {
     }
 }
 
-fn flush(manifest: &Manifest, verdicts: &[Verdict]) -> Result<(), Error> {
+fn flush(manifest: &Manifest, past: &[Survival], verdicts: &[Verdict]) -> Result<(), Error> {
     let is_well = |v: &&Verdict| matches!(v.state, State::Ok | State::Healed);
     let found: Vec<Verdict> = verdicts.iter().filter(|v| !is_well(v)).cloned().collect();
     let Some(first) = found.first() else { return Ok(()) };
     let subject = String::from_utf8_lossy(&first.subject);
     let text = match manifest.entry(&subject) {
         _ if first.kind == Kind::Manifest => explain::signature(&subject, &first.detail),
-        Some(entry) => explain::entry(manifest, entry, &found),
+        Some(entry) => explain::entry(manifest, entry, past, &found),
         None => format!("{subject}: {} - the manifest has no such entry\n\n", first.detail),
     };
     print(text.as_bytes())

@@ -7,6 +7,7 @@
 //! user, and work handed to a daemon that was there before.
 
 mod exec;
+mod passed_on;
 mod pump;
 mod quiet;
 mod run;

@@ -5,8 +5,10 @@
 //! session without a terminal ssh has nobody to ask anyway), and whatever answers yes (`CONDA_ALWAYS_YES`):
 //! consent is not ours to give.
 
+use std::ffi::OsStr;
+
 /// Variable and value.
-pub const QUIET: [(&str, &str); 19] = [
+pub const QUIET: [(&str, &str); 20] = [
     // git: no user name or password from the terminal
     ("GIT_TERMINAL_PROMPT", "0"),
     // git: a helper that gives no answer, instead of a window
@@ -23,6 +25,8 @@ pub const QUIET: [(&str, &str); 19] = [
     ("EDITOR", "false"),
     ("VISUAL", "false"),
     ("GIT_EDITOR", "false"),
+    // git rebase -i: before GIT_EDITOR, also when only the configuration names one
+    ("GIT_SEQUENCE_EDITOR", "false"),
     // a pager waits for a key
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
@@ -41,3 +45,9 @@ pub const QUIET: [(&str, &str); 19] = [
     ("COMPOSER_NO_INTERACTION", "1"),
     ("TF_INPUT", "0"),
 ];
+
+/// Whether a variable of the caller's undoes one of the table: npm takes its own in either case, and of several the last.
+pub(crate) fn undoes(name: &OsStr) -> bool {
+    let npm = |quiet: &str| quiet.starts_with("npm_config_") && name != quiet;
+    QUIET.iter().any(|(quiet, _)| npm(quiet) && name.eq_ignore_ascii_case(quiet))
+}

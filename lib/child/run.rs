@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use contract::home;
+
 use crate::signals::Held;
 use crate::tree::{Tree, adopt_orphans};
-use crate::{Outcome, Sink, Stdin, Terminal, spawn, watch};
+use crate::{Outcome, Sink, Stdin, Terminal, quiet, spawn, watch};
 
 /// Told of each signal that is sent to the command.
 pub(crate) type Told = Box<dyn FnMut(i32)>;
@@ -108,6 +110,8 @@ impl Run {
     /// The environment under which programs fail instead of asking, see [`crate::QUIET`].
     #[must_use]
     pub fn quiet_env(mut self) -> Self {
+        let undone = home::environment().into_iter().filter(|(name, _)| quiet::undoes(name));
+        self.env.extend(undone.map(|(name, _)| (name, None)));
         self.env.extend(crate::QUIET.iter().map(|(name, value)| (name.into(), Some(value.into()))));
         self
     }

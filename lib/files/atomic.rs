@@ -2,10 +2,10 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one home of writes")]
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -27,13 +27,7 @@ pub fn begin(_fix: &Fix, target: &Path) -> io::Result<Pending> {
     temporary.push(name);
     temporary.push(format!(".{}.{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
     let temporary = target.with_file_name(temporary);
-    let file = OpenOptions::new()
-        .write(true)
-        .read(true)
-        .create_new(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(&temporary)?;
+    let file = crate::open::own().read(true).create_new(true).open(&temporary)?;
     Ok(Pending { file, temporary, target: target.to_owned(), done: false })
 }
 
@@ -133,13 +127,7 @@ pub fn sweep(_fix: &Fix, target: &Path) -> io::Result<()> {
 
 /// Empties or makes a file, 0600, that is written while the work goes on, such as a log. A link is not followed.
 pub fn fresh(_fix: &Fix, path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)
+    crate::open::own().create(true).truncate(true).open(path)
 }
 
 /// Renames over whatever is at `to`: the one rotation of a log or history.

@@ -4,10 +4,9 @@
 //! file is left behind for each.
 #![allow(unsafe_code, reason = "F_OFD_SETLK has no form in std")]
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use contract::Fix;
@@ -23,14 +22,7 @@ impl Claim {
     /// Opens the file, made 0600 when it is missing; nothing is held yet. A link is an error. Of the number the lower
     /// 62 bits count.
     pub fn of(_fix: &Fix, path: &Path, number: u64) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-            .open(path)?;
+        let file = crate::open::own().read(true).create(true).open(path)?;
         // The locked byte and its end must be offsets.
         Ok(Self { file, at: (number & (u64::MAX >> 2)).cast_signed() })
     }

@@ -45,6 +45,13 @@ impl From<io::Error> for Refusal {
     }
 }
 
+/// How a file of our own is opened for writing: 0600 when it is made, no link followed, no wait for a FIFO's reader.
+pub(crate) fn own() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options
+}
+
 /// Opens a regular file for reading, links followed, without ever waiting for a writer of a FIFO.
 pub fn regular(path: &Path) -> Result<(File, Metadata), Refusal> {
     with(path, 0)

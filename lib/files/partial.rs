@@ -7,10 +7,10 @@
 #![expect(clippy::disallowed_methods, reason = "the one home of renames and removals")]
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,14 +51,7 @@ impl Partial {
     pub fn open(_fix: &Fix, target: &Path, key: &str, deadline: Deadline) -> io::Result<Option<Self>> {
         let path = name(target, key)?;
         loop {
-            let mut file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-                .open(&path)?;
+            let mut file = crate::open::own().read(true).create(true).open(&path)?;
             let meta = file.metadata()?;
             if !meta.is_file() {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -125,9 +118,7 @@ impl Partial {
 
     /// Replaces the note.
     pub fn set_note(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(note(&self.path))?.write_all(bytes)
+        crate::open::own().create(true).truncate(true).open(note(&self.path))?.write_all(bytes)
     }
 
     /// Adds bytes at its end; `whole` is the size that it will have at last. After an error its length is read

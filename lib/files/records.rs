@@ -9,13 +9,7 @@ use contract::Fix;
 
 /// Appends one record (without newline inside). If an earlier write was torn, a newline first ends its rest.
 pub fn append(_fix: &Fix, path: &Path, record: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
+    let mut file = crate::open::own().read(true).append(true).create(true).open(path)?;
     let mut last = [b'\n'];
     if file.seek(io::SeekFrom::End(0))? > 0 {
         file.seek(io::SeekFrom::End(-1))?;

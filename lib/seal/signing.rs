@@ -3,13 +3,13 @@
 //! Message: `SWR1`, then length (u64, big-endian) and bytes of a type string, then length and bytes of the body.
 //! Key: HKDF-SHA-512 (RFC 5869) of `signing.key`, salt `swr/signing/v1`, info `manifest`.
 
-use std::fs::OpenOptions;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use contract::{Error, Fix, exit, message};
 use files::digest::Sha;
+use files::open::Refusal as NotOpened;
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Sha256, Sha512};
@@ -50,28 +50,36 @@ impl Refusal {
 }
 
 impl SigningKey {
-    /// Reads the key file. It must be a regular file of 32 bytes, ours, and closed to others.
+    /// Reads the key file; `None` when there is none. A key that another could have put there or read is none either,
+    /// but an error of its own, 4: it must be a regular file of 32 bytes, no link, ours, and closed to others.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
-        let name = path.as_os_str();
-        let opened =
-            OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
-        let file = match opened {
-            Ok(file) => file,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(cause) => return Err(Error::io("read", name, &cause)),
+        let name = message::quoted(path.as_os_str());
+        let failed = |cause: &io::Error| Error::io("read", path.as_os_str(), cause);
+        let refuse = |what: &str, hint: &str| {
+            Error::new(exit::swr::MANIFEST, format!("the signing key {name} {what}")).hint(hint)
         };
-        let meta = file.metadata().map_err(|cause| Error::io("read", name, &cause))?;
-        let refuse =
-            |what: &str| Error::new(exit::swr::MANIFEST, format!("{} {what}", message::quoted(name)));
-        if !meta.is_file() || meta.size() != SECRET as u64 {
-            return Err(refuse("is not a signing key of 32 bytes"));
+        let anew = "move it aside; swr sign makes a new key and signs again";
+        let (mut file, meta) = match files::open::no_link(path) {
+            Ok(opened) => opened,
+            Err(NotOpened::NotAFile(what)) => return Err(refuse(&format!("is {}", what.words()), anew)),
+            Err(NotOpened::Io(cause)) => match cause.raw_os_error() {
+                Some(libc::ENOENT) => return Ok(None),
+                Some(libc::ELOOP) => return Err(refuse("is a link", anew)),
+                _ => return Err(failed(&cause)),
+            },
+        };
+        if meta.size() != SECRET as u64 {
+            return Err(refuse(&format!("has {} bytes instead of {SECRET}", meta.size()), anew));
+        }
+        if meta.uid() != rustix::process::geteuid().as_raw() {
+            return Err(refuse(&format!("belongs to user {}", meta.uid()), anew));
         }
         if meta.mode() & 0o077 != 0 {
-            return Err(refuse("can be read by others").hint(format!("chmod 600 {}", message::quoted(name))));
+            let close = format!("chmod 600 {name}, if nobody else has had a look at it");
+            return Err(refuse(&format!("is open to others, mode {:04o}", meta.mode() & 0o7777), &close));
         }
         let mut secret = Zeroizing::new([0; SECRET]);
-        let mut from = file;
-        from.read_exact(&mut *secret).map_err(|cause| Error::io("read", name, &cause))?;
+        file.read_exact(&mut *secret).map_err(|cause| failed(&cause))?;
         Ok(Some(Self(secret)))
     }
 

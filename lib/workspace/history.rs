@@ -78,18 +78,22 @@ fn parse(line: &[u8]) -> Option<Turn> {
     Some(Turn { wall: *wall, states: states.collect() })
 }
 
-/// How each entry fared over the turns, in order of first appearance. What could not be checked counts as not looked at.
+/// How each entry fared over the turns, in order of first appearance. What could not be checked counts as not looked at,
+/// and what was healed begins its next turn healthy: without that, what is lost in every turn would never be seen to be.
 pub fn survival(turns: &[Turn]) -> Vec<Survival> {
     let mut all: Vec<Survival> = Vec::new();
     let mut position = std::collections::HashMap::new();
     for (id, state) in turns.iter().flat_map(|t| &t.states) {
-        if *state == State::Unknown {
+        // Failed and skipped repairs: the look before them has said it.
+        if matches!(state, State::Unknown | State::Failed | State::Skipped | State::Would) {
             continue;
         }
+        let look = *state != State::Healed;
         let healthy = |s: State| matches!(s, State::Ok | State::Healed);
         let Some(at) = position.get(id) else {
             position.insert(id.clone(), all.len());
-            all.push(Survival { id: id.clone(), observations: 0, survived: 0, looks: 1, last: *state });
+            let looks = u64::from(look);
+            all.push(Survival { id: id.clone(), observations: 0, survived: 0, looks, last: *state });
             continue;
         };
         let entry: &mut Survival = &mut all[*at];
@@ -97,7 +101,7 @@ pub fn survival(turns: &[Turn]) -> Vec<Survival> {
             entry.observations += 1;
             entry.survived += u64::from(*state == State::Ok);
         }
-        entry.looks += 1;
+        entry.looks += u64::from(look);
         entry.last = *state;
     }
     all
@@ -123,6 +127,17 @@ mod tests {
         assert_eq!((found[1].observations, found[1].survived, found[1].looks), (1, 1, 4));
         assert_eq!(found[0].per_mille(), 600);
         assert_eq!(survival(&[])[..], []);
+    }
+
+    #[test]
+    fn what_is_lost_and_healed_every_turn_is_seen_to_be_lost() {
+        let states =
+            [State::Ok, State::Missing, State::Healed, State::Missing, State::Failed, State::Missing];
+        let turns = states.map(|state| Turn { wall: 1, states: vec![("a".into(), state)] });
+        let found = &survival(&turns)[0];
+        // Of the looks after it was healthy; the last began damaged.
+        assert_eq!((found.observations, found.survived, found.looks), (2, 0, 4));
+        assert_eq!((found.per_mille(), found.last), (250, State::Missing));
     }
 
     #[test]

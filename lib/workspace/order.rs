@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::fmt::Write as _;
 
 use crate::entry::Entry;
 
@@ -75,10 +76,21 @@ fn find_cycles(needs: &[Vec<usize>], open: &[usize], result: &mut Order) {
     result.behind_cycles = (0..needs.len()).filter(|n| open[*n] > 0 && !in_cycle[*n]).collect();
 }
 
-/// The ids of a cycle as a person reads it: `a -> b -> a`.
+/// The ids of a cycle as a person reads it: `a -> b -> a`. Of a long one the beginning: each of its members is said with
+/// these words, and all in each would be the square of the manifest.
 pub fn cycle_words(entries: &[&Entry], cycle: &[usize]) -> String {
-    let ids: Vec<_> = cycle.iter().chain(cycle.first()).map(|n| entries[*n].id.as_str()).collect();
-    ids.join(" -> ")
+    const SHOWN: usize = 8;
+    let left = cycle.len().saturating_sub(SHOWN);
+    let mut words = String::new();
+    for n in cycle.iter().take(SHOWN) {
+        words.push_str(&entries[*n].id);
+        words.push_str(" -> ");
+    }
+    if left > 0 {
+        let _ = write!(words, "{left} more -> ");
+    }
+    words.push_str(cycle.first().map_or("", |n| entries[*n].id.as_str()));
+    words
 }
 
 #[cfg(test)]
@@ -134,5 +146,15 @@ mod tests {
         assert_eq!(sequence, ["fine"]);
         assert_eq!(cycles, ["a -> b -> c -> a", "self -> self"]);
         assert_eq!(behind, ["behind"]);
+    }
+
+    #[test]
+    fn a_long_cycle_is_named_in_few_words() {
+        let ids: Vec<String> = (0..20_000).map(|n| format!("e{n}")).collect();
+        let needs: Vec<[&str; 1]> = (0..ids.len()).map(|n| [ids[(n + 1) % ids.len()].as_str()]).collect();
+        let list: Vec<_> = ids.iter().zip(&needs).map(|(id, n)| (id.as_str(), 0, &n[..])).collect();
+        let (sequence, cycles, behind, _) = ordered(&list);
+        assert_eq!((sequence.len(), cycles.len(), behind.len()), (0, 1, 0));
+        assert!(cycles[0].starts_with("e0 -> e1 -> ") && cycles[0].ends_with("e7 -> 19992 more -> e0"));
     }
 }

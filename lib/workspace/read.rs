@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::Path;
 
-use contract::{Error, exit, message};
+use contract::{Error, Kind, Report, State, Swr, Verdict, exit, message};
 use files::open::{self, Refusal};
 
-use crate::manifest::LIMIT;
+use crate::manifest::{LIMIT, Manifest};
 
 /// The exact bytes of a manifest file; missing is `bad`, 4.
 pub fn file(path: &Path) -> Result<Vec<u8>, Error> {
@@ -22,6 +22,21 @@ pub fn file(path: &Path) -> Result<Vec<u8>, Error> {
         }
     })?;
     stream(from, meta.len()).map_err(|cause| Error::io("read", name, &cause))
+}
+
+/// The manifest in these bytes; for tools that speak in verdicts: one that is missing or unusable is a `bad` line.
+pub fn manifest(bytes: Result<Vec<u8>, Error>, report: &mut Report<Swr>) -> Result<Manifest, Error> {
+    let parsed = bytes.and_then(|bytes| Manifest::parse_or_bad(&bytes));
+    parsed.or_else(|unusable| Err(bad_line(unusable, "manifest", report)?))
+}
+
+/// Says an error of number 4 as a `bad` line; what is left of it is number and hint. Others stay as they are.
+pub fn bad_line(error: Error, subject: &str, report: &mut Report<Swr>) -> Result<Error, Error> {
+    if error.code != exit::swr::MANIFEST {
+        return Ok(error);
+    }
+    report.say(&Verdict::new(State::Bad, Kind::Manifest, subject, error.message))?;
+    Ok(Error { message: String::new(), ..error })
 }
 
 /// The exact bytes of standard input.

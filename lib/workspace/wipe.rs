@@ -46,7 +46,8 @@ pub fn signature(looked: &[(&Entry, &[Finding])]) -> Option<Signature> {
             "all damage is below directories that platforms sweep (build, cache ...)".into(),
         );
     }
-    if damaged.iter().all(|(e, _)| is_credential(e)) {
+    let gone = |f: &Finding| matches!(f.state, State::Missing | State::Short);
+    if damaged.iter().all(|(e, _)| is_credential(e)) && findings().all(gone) {
         return named("credential-loss", format!("{} credentials or shims, nothing else", damaged.len()));
     }
     let lost = |(_, found): &&&(&Entry, &[Finding])| {
@@ -156,6 +157,8 @@ mod tests {
                 vec![("a", 1, 9, Some(Corrupt)), ("b", 1, m, None), ("c", 1, 9, None)],
                 Some("local-corruption"),
             ),
+            // Another content is no loss, also of a token.
+            (vec![("token", 0, 9, Some(Corrupt)), ("b", 1, m, None)], Some("local-corruption")),
             (vec![("a", 1, 9, Some(Missing)), ("b", 1, m, None), ("c", 1, 9, Some(Stripped))], None),
         ] {
             assert_eq!(named(&list), want, "{list:?}");
