@@ -127,12 +127,12 @@ selfheal_find() (
   _selfheal_seek "${1-}"
   case $found in
     ok*) printf '%s\n' "${found#ok }" && return 0 ;;
-    missing*) found='is not installed' ;;
-    stripped*) found="lost its execute bits: ${found#* }" ;;
-    unknown*) found='cannot be tried: sh-timeout is gone and timeout(1) too' ;;
-    *) found="does not answer --version: ${found#* }" ;;
+    missing*) what='is not installed' ;;
+    stripped*) what="lost its execute bits: ${found#* }" ;;
+    unknown*) what='cannot be tried: sh-timeout is gone and timeout(1) too' ;;
+    *) what="does not answer --version: ${found#* }" ;;
   esac
-  _selfheal_error "${1-} $found" 'run make in the checkout or reinstall the toolkit; SELFHEAL_BIN_DIR names another place'
+  _selfheal_error "${1-} $what" 'run make in the checkout or reinstall the toolkit; SELFHEAL_BIN_DIR names another place'
   return 69
 )
 
@@ -356,14 +356,14 @@ _selfheal_apt() (
     _selfheal_error 'cannot write the stamp of the attempt' 'SELFHEAL_HOME must be a directory that can be written'
     return 74
   fi
-  name=$1
+  package=$1
   set -- env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none apt-get -q -y \
     -o DPkg::Lock::Timeout=60 -o Acquire::Retries=1 -o Acquire::http::Timeout=30
   [ "$(command id -u)" = 0 ] || set -- sudo -n "$@"
-  run_with_timeout 600 "$@" install --no-install-recommends "$name" >&2 && return 0
+  run_with_timeout 600 "$@" install --no-install-recommends "$package" >&2 && return 0
   run_with_timeout 300 "$@" update >&2
-  run_with_timeout 600 "$@" install --no-install-recommends "$name" >&2 && return 0
-  _selfheal_error "the package $name could not be installed" "apt-get install $name"
+  run_with_timeout 600 "$@" install --no-install-recommends "$package" >&2 && return 0
+  _selfheal_error "the package $package could not be installed" "apt-get install $package"
   return 4
 )
 

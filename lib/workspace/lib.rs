@@ -19,5 +19,9 @@ pub mod verify;
 pub mod walk;
 pub mod wipe;
 
+#[cfg(test)]
+#[path = "../../tests/private_home.rs"]
+mod private_home;
+
 pub use entry::{Entry, Member, Shape};
 pub use manifest::{Header, Line, Manifest, Signature};

@@ -167,16 +167,18 @@ fn node(dir: &impl AsFd, name: &[u8], path: &[u8]) -> io::Result<Option<Node>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn every_member_is_seen_once_and_no_link_is_followed() {
-        let dir = std::env::temp_dir().join(format!("selfheal-walk-{}", std::process::id()));
+        let home = Home::new();
+        let dir = &home.dir;
         std::fs::create_dir_all(dir.join("a/empty")).unwrap();
         for name in ["a/x", "b\nc", "-z"] {
             std::fs::File::create_new(dir.join(name)).unwrap();
         }
         std::os::unix::fs::symlink("..", dir.join("a/loop")).unwrap();
-        let walk = tree(std::fs::File::open(&dir).unwrap());
+        let walk = tree(std::fs::File::open(dir).unwrap());
         let seen: Vec<_> = walk.nodes.iter().map(|n| (n.path.as_slice(), n.what.clone())).collect();
         assert_eq!(
             seen,
