@@ -34,6 +34,7 @@ if [ ! -f "$sh_dir/selfheal.sh" ]; then
   printf 'run_guarded.sh: selfheal.sh is not beside it\nhint: restore sh/: git checkout sh, or reinstall the toolkit\n' >&2
   exit 69
 fi
+_selfheal_from=$sh_dir
 # shellcheck source=sh/selfheal.sh
 . "$sh_dir/selfheal.sh"
 _selfheal_alone
@@ -62,7 +63,9 @@ main() {
   # what is wrong with the call itself is run-guarded's to say
   selfheal_ensure_model "$(chosen "$1" "$2")" >/dev/null
   key=''
-  if at=$(selfheal_find run-guarded 2>/dev/null); then
+  _selfheal_seek run-guarded
+  at=${found#ok }
+  if [ "$found" != "$at" ]; then
     key=$(_selfheal_environment && run_with_timeout 20 "$at" --key "$@" 2>/dev/null)
     case $key in *[!0-9a-f]*) key='' ;; esac
     if [ ${#key} = 64 ]; then

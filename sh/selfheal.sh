@@ -23,15 +23,18 @@ _selfheal_alone() {
   unset IFS
 }
 
-# Prints the directory of this file: NAME PID. POSIX does not tell a sourced file its name. bash (NAME), ksh93 and zsh know;
-# dash, busybox, mksh and yash hold it open while they read it, so /proc names it. Without /proc the other places remain.
-_selfheal_where() (
+# Prints the directory of this file: NAME PID; called as $(...), which is its scope. POSIX does not tell a sourced file its
+# name. bash (NAME), ksh93 and zsh know; dash, busybox, mksh and yash hold it open while they read it, so /proc names it.
+# Without /proc the other places remain.
+_selfheal_where() {
   _selfheal_alone
   self=${1-}
   # shellcheck disable=SC2016 # expanded by eval, where the shell knows it
-  [ -n "$self" ] || self=$(eval 'printf "%s\n" "${.sh.file}"' 2>/dev/null)
-  # shellcheck disable=SC2016
-  [ -n "$self" ] || self=$(eval 'printf "%s\n" "${(%):-%x}"' 2>/dev/null)
+  case $self:${ZSH_VERSION-}:${KSH_VERSION-} in
+    :: | *MIRBSD*) ;;
+    ::*) self=$(eval 'printf "%s\n" "${.sh.file}"' 2>/dev/null) ;;
+    :*) self=$(eval 'printf "%s\n" "${(%):-%x}"' 2>/dev/null) ;;
+  esac
   if [ -z "$self" ]; then
     for fd in "/proc/${2:-0}/fd"/*; do
       [ -f "$fd" ] || continue
@@ -45,7 +48,7 @@ _selfheal_where() (
     *) self=$PWD/./$self ;;
   esac
   [ -f "$self" ] && CDPATH='' command cd -P "${self%/*}" && command pwd -P
-)
+}
 
 # An error in one line and the next command: MESSAGE HINT. In a subshell, because a `>&2` in a function makes ksh93 lose the
 # stdout of a command substitution around it.
@@ -73,59 +76,63 @@ _selfheal_on_path() (
 
 # ---- the toolkit's programs -------------------------------------------------------------------------------------
 
-# SECONDS BOUND PROGRAM ARG...: becomes PROGRAM under BOUND, which is sh-timeout or timeout(1).
-_selfheal_probe() (
-  seconds=$1 bound=$2
-  shift 2
-  [ -n "$bound" ] || return 1
-  exec "$bound" -s KILL "$seconds" "$@" </dev/null 2>/dev/null
-)
-
 # Prints what can bound another program: sh-timeout, else timeout(1). Callers judge by what the bounded program printed,
 # because the statuses of the two differ.
-_selfheal_bound() {
-  selfheal_find sh-timeout 2>/dev/null || _selfheal_on_path timeout
-}
-
-# Prints `ok FILE` for the first copy of NAME that answers `--version`, else `STATE FILE` for the first damaged one, else
-# `missing -`. The words count, not the status: a shell runs an empty file as an empty script, which ends 0.
-# Places: SELFHEAL_BIN_DIR, out/ of a checkout, bin/ of an unpacked release, PREFIX/bin when this is
-# PREFIX/share/selfheal/sh, ~/.shim, PATH.
-_selfheal_look() (
+_selfheal_bound() (
   _selfheal_alone
-  name=$1 found='missing -' bad=corrupt left=${PATH-}: here=${_selfheal_dir:-/dev/null}
-  [ "$name" = sh-timeout ] || bound=$(_selfheal_bound) || bad=unknown
+  _selfheal_seek sh-timeout
+  case $found in ok*) printf '%s\n' "${found#ok }" ;; *) _selfheal_on_path timeout ;; esac
+)
+
+# Leaves in `found` of the subshell it is called in: `ok FILE` for the first copy of NAME that answers `--version`, else
+# `STATE FILE` for the first damaged one, else `missing -`. The words count, not the status: a shell runs an empty file as an
+# empty script, which ends 0. Places: SELFHEAL_BIN_DIR, out/ of a checkout, bin/ of an unpacked release, PREFIX/bin when this
+# is PREFIX/share/selfheal/sh, ~/.shim, PATH. A script that asks for several leaves a bound in _selfheal_limiter.
+_selfheal_seek() {
+  name=$1 found='missing -' bad=corrupt bound=${_selfheal_limiter-} sought=${_selfheal_limiter:+yes} left=${PATH-}: here=${_selfheal_dir:-/dev/null}
   set -- "${SELFHEAL_BIN_DIR-}" "$here/../out" "$here/../bin" "$here/../../../bin" "${HOME-}/.shim"
   while [ -n "$left" ]; do
     case $left in /*) set -- "$@" "${left%%:*}" ;; esac
     left=${left#*:}
   done
-  for at; do
-    at=$at/$name state=$bad
-    [ -f "$at" ] || continue
-    [ "$name" != sh-timeout ] || bound=$at
-    [ -x "$at" ] || state=stripped
-    if [ -x "$at" ] && [ -s "$at" ]; then
-      words=$(_selfheal_probe 2 "$bound" "$at" --version)
-      case $words in "$name "[0-9]*) printf 'ok %s\n' "$at" && return 0 ;; esac
+  for place; do
+    file=$place/$name state=stripped
+    [ -f "$file" ] || continue
+    if [ -x "$file" ]; then
+      # the right words prove the sh-timeout beside it too, so it is asked for itself only when they do not come
+      state=$bad
+      [ -n "$sought" ] || bound=$place/sh-timeout
+      [ "$name" != sh-timeout ] || bound=$file
+      ! _selfheal_answers || { found="ok $file" && return; }
+      if [ -z "$sought" ] && [ -s "$file" ] && [ "$name" != sh-timeout ]; then
+        sought=yes first=$bound
+        bound=$(_selfheal_bound) || state=unknown bad=unknown
+        [ "$bound" = "$first" ] || ! _selfheal_answers || { found="ok $file" && return; }
+      fi
     fi
-    [ "$found" != 'missing -' ] || found="$state $at"
+    [ "$found" != 'missing -' ] || found="$state $file"
   done
-  printf '%s\n' "$found"
-)
+}
+
+# Whether `file` says the version of `name` under `bound`.
+_selfheal_answers() {
+  [ -s "$file" ] && [ -f "$bound" ] && [ -x "$bound" ] && [ -s "$bound" ] || return 1
+  case $(exec "$bound" -s KILL 2 "$file" --version </dev/null 2>/dev/null) in "$name "[0-9]*) return 0 ;; esac
+  return 1
+}
 
 # Prints the path of a working copy of NAME, or says what is wrong and ends 69.
 selfheal_find() (
   _selfheal_alone
-  found=$(_selfheal_look "${1-}")
+  _selfheal_seek "${1-}"
   case $found in
     ok*) printf '%s\n' "${found#ok }" && return 0 ;;
-    missing*) found='is not installed' ;;
-    stripped*) found="lost its execute bits: ${found#* }" ;;
-    unknown*) found='cannot be tried: sh-timeout is gone and timeout(1) too' ;;
-    *) found="does not answer --version: ${found#* }" ;;
+    missing*) what='is not installed' ;;
+    stripped*) what="lost its execute bits: ${found#* }" ;;
+    unknown*) what='cannot be tried: sh-timeout is gone and timeout(1) too' ;;
+    *) what="does not answer --version: ${found#* }" ;;
   esac
-  _selfheal_error "${1-} $found" 'run make in the checkout or reinstall the toolkit; SELFHEAL_BIN_DIR names another place'
+  _selfheal_error "${1-} $what" 'run make in the checkout or reinstall the toolkit; SELFHEAL_BIN_DIR names another place'
   return 69
 )
 
@@ -143,9 +150,9 @@ _selfheal_environment() {
 _selfheal_run() (
   _selfheal_alone
   if [ -f "${_selfheal_dir-}/fallback" ]; then
-    at=$(_selfheal_look "$1")
-    case $at in
-      ok*) at=${at#ok } ;;
+    _selfheal_seek "$1"
+    case $found in
+      ok*) at=${found#ok } ;;
       *)
         _selfheal_environment
         exec sh "$_selfheal_dir/fallback" "$@"
@@ -177,7 +184,9 @@ run_with_timeout() (
     return 64
   fi
   if [ -f "${_selfheal_dir-}/fallback" ]; then
-    at=$(selfheal_find sh-timeout 2>/dev/null) || exec sh "$_selfheal_dir/fallback" sh-timeout "$@"
+    _selfheal_alone
+    _selfheal_seek sh-timeout
+    case $found in ok*) at=${found#ok } ;; *) exec sh "$_selfheal_dir/fallback" sh-timeout "$@" ;; esac
   elif ! at=$(selfheal_find sh-timeout); then
     _selfheal_error "refused to run '$(_selfheal_one_line "$2")' without a bound" 'bring sh-timeout back'
     return 4
@@ -347,14 +356,14 @@ _selfheal_apt() (
     _selfheal_error 'cannot write the stamp of the attempt' 'SELFHEAL_HOME must be a directory that can be written'
     return 74
   fi
-  name=$1
+  package=$1
   set -- env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none apt-get -q -y \
     -o DPkg::Lock::Timeout=60 -o Acquire::Retries=1 -o Acquire::http::Timeout=30
   [ "$(command id -u)" = 0 ] || set -- sudo -n "$@"
-  run_with_timeout 600 "$@" install --no-install-recommends "$name" >&2 && return 0
+  run_with_timeout 600 "$@" install --no-install-recommends "$package" >&2 && return 0
   run_with_timeout 300 "$@" update >&2
-  run_with_timeout 600 "$@" install --no-install-recommends "$name" >&2 && return 0
-  _selfheal_error "the package $name could not be installed" "apt-get install $name"
+  run_with_timeout 600 "$@" install --no-install-recommends "$package" >&2 && return 0
+  _selfheal_error "the package $package could not be installed" "apt-get install $package"
   return 4
 )
 
@@ -374,12 +383,16 @@ selfheal_preflight() (
 
 # ---- at source time ---------------------------------------------------------------------------------------------
 
-# The shell's own number, which $$ is not in a subshell; `read` runs in this very process.
-_selfheal_pid=
-[ ! -r /proc/self/stat ] || IFS=' ' read -r _selfheal_pid _selfheal_rest </proc/self/stat || :
-# shellcheck disable=SC3028 # empty in the shells that have no BASH_SOURCE
-_selfheal_dir=$(_selfheal_where "${BASH_SOURCE-}" "$_selfheal_pid") || :
-unset _selfheal_pid _selfheal_rest
+# A script of this directory says where that is. Else the shell's own number may be needed, which $$ is not in a subshell;
+# `read` runs in this very process.
+_selfheal_pid='' _selfheal_dir=${_selfheal_from-}
+case $_selfheal_dir in '' | /*) ;; *) _selfheal_dir=$PWD/$_selfheal_dir ;; esac
+if [ -z "$_selfheal_dir" ]; then
+  [ ! -r /proc/self/stat ] || IFS=' ' read -r _selfheal_pid _selfheal_rest </proc/self/stat || :
+  # shellcheck disable=SC3028 # empty in the shells that have no BASH_SOURCE
+  _selfheal_dir=$(_selfheal_where "${BASH_SOURCE-}" "$_selfheal_pid") || :
+fi
+unset _selfheal_pid _selfheal_rest _selfheal_from _selfheal_limiter
 case ":${PATH-}:" in
   :: | *":${HOME-}/.shim:"*) ;;
   *) [ -z "${HOME-}" ] || PATH=$HOME/.shim:$PATH ;;

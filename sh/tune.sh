@@ -11,6 +11,7 @@ if [ ! -f "$sh_dir/selfheal.sh" ] || [ ! -f "$sh_dir/fallback-models" ]; then
   printf 'tune.sh: selfheal.sh is not beside it\nhint: restore sh/: git checkout sh, or reinstall the toolkit\n' >&2
   exit 69
 fi
+_selfheal_from=$sh_dir
 # shellcheck source=sh/selfheal.sh
 . "$sh_dir/selfheal.sh"
 _selfheal_alone

@@ -14,6 +14,7 @@ if [ ! -f "$beside/selfheal.sh" ] || [ ! -f "$beside/swr" ]; then
     'restore sh/: git checkout sh, or reinstall the toolkit' >&2
   exit 4
 fi
+_selfheal_from=$beside
 # shellcheck source=sh/selfheal.sh
 . "$beside/selfheal.sh"
 

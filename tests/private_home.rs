@@ -111,7 +111,20 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
+        if fs::remove_dir_all(&self.dir).is_err() {
+            // A test may have taken its own rights away.
+            unlock(&self.dir);
+            let _ = fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+fn unlock(dir: &Path) {
+    let _ = fs::set_permissions(dir, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            unlock(&entry.path());
+        }
     }
 }
 

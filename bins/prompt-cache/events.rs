@@ -107,12 +107,13 @@ fn read(line: &[u8]) -> Option<Counts> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn the_sum_is_that_of_its_lines_and_a_broken_line_is_nothing() {
         let fix = contract::mode::by_name();
-        let dir = std::env::temp_dir().join(format!("selfheal-events-{}.tmp", std::process::id()));
-        let events = Events { path: dir.join("cache/events") };
+        let home = Home::new();
+        let events = Events { path: home.path("cache/events") };
         for event in [Event::Miss, Event::Hit(1500), Event::Evicted, Event::Hit(500)] {
             events.add(&fix, event).unwrap();
         }
@@ -125,10 +126,5 @@ mod tests {
         assert_eq!(events.counts(), counts);
         events.add(&fix, Event::Hit(u64::MAX)).unwrap();
         assert_eq!(events.counts(), Counts { hits: 3, saved: u64::MAX, ..counts });
-        tree_removed(&fix, &dir);
-    }
-
-    fn tree_removed(fix: &Fix, dir: &std::path::Path) {
-        files::tree::remove_own(fix, dir).unwrap();
     }
 }

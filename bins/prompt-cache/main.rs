@@ -8,6 +8,10 @@ mod room;
 mod store;
 mod verbs;
 
+#[cfg(test)]
+#[path = "../../tests/private_home.rs"]
+mod private_home;
+
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::time::Duration;

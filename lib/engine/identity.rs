@@ -68,15 +68,15 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
     use crate::stamp::Stamp;
 
     #[test]
     fn another_build_is_another_engine_and_the_same_build_is_not() {
         let fix = contract::mode::by_name();
-        let dir = std::env::temp_dir().join(format!("selfheal-identity-{}.tmp", std::process::id()));
-        files::atomic::make_dir(&fix, &dir).unwrap();
+        let home = Home::new();
         let write = |name: &str, text: &str| {
-            files::atomic::write(&fix, &dir.join(name), text.as_bytes(), 0o755).unwrap();
+            files::atomic::write(&fix, &home.path(name), text.as_bytes(), 0o755).unwrap();
         };
         write("llama-completion", "one");
         let stamp = Stamp {
@@ -89,7 +89,8 @@ mod tests {
             built: "2026-11-30T00:00:00Z".into(),
             programs: Vec::new(),
         };
-        let engine = |place, stamp: Option<&Stamp>| Engine { dir: dir.clone(), place, stamp: stamp.cloned() };
+        let engine =
+            |place, stamp: Option<&Stamp>| Engine { dir: home.dir.clone(), place, stamp: stamp.cloned() };
         let kept = engine(Place::Kept, Some(&stamp)).identity();
         let later = Stamp { built: "2027-01-01T00:00:00Z".into(), ..stamp.clone() };
         assert_eq!(engine(Place::Kept, Some(&later)).identity(), kept);
@@ -114,6 +115,5 @@ mod tests {
         assert_eq!(engine(Place::Kept, Some(&stamp)).identity(), kept);
         assert!(engine(Place::Kept, Some(&stamp)).label().starts_with("b1-"));
         assert!(engine(Place::Path, None).label().starts_with("unstamped-"));
-        files::tree::remove_own(&fix, &dir).unwrap();
     }
 }

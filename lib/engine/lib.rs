@@ -10,6 +10,10 @@ pub mod place;
 pub mod stamp;
 pub mod threads;
 
+#[cfg(test)]
+#[path = "../../tests/private_home.rs"]
+mod private_home;
+
 pub use cpu::{Cpu, cpu};
 pub use health::{Health, health, unswayed};
 pub use place::{Engine, PROGRAMS, Place, find, kept_dir};

@@ -103,6 +103,7 @@ impl Stamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn a_stamp_reads_back_and_half_of_it_is_none() {
@@ -117,9 +118,8 @@ mod tests {
             programs: vec![Program { name: "llama-simple".into(), bytes: 7, sha256: Sha([7; 32]) }],
         };
         let fix = contract::mode::by_name();
-        let dir = std::env::temp_dir().join(format!("selfheal-stamp-{}.tmp", std::process::id()));
-        files::atomic::make_dir(&fix, &dir).unwrap();
-        let path = dir.join("stamp");
+        let home = Home::new();
+        let path = home.path("stamp");
         let line = stamp.line();
         assert_eq!(line.iter().position(|b| *b == b'\n'), Some(line.len() - 1));
         files::atomic::write(&fix, &path, &line, 0o600).unwrap();
@@ -128,6 +128,5 @@ mod tests {
         assert_eq!(Stamp::read(&path), None);
         files::atomic::write(&fix, &path, b"", 0o600).unwrap();
         assert_eq!(Stamp::read(&path), None);
-        files::tree::remove_own(&fix, &dir).unwrap();
     }
 }

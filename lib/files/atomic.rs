@@ -159,18 +159,14 @@ pub fn move_aside(_fix: &Fix, path: &Path) -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
     use std::fs;
-
-    fn scratch(name: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("selfheal-files-{}-{name}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        dir
-    }
 
     #[test]
     fn a_dropped_file_leaves_the_target_as_it_was() {
         let fix = contract::mode::by_name();
-        let target = scratch("drop").join("x");
+        let home = Home::new();
+        let target = home.path("x");
         write(&fix, &target, b"old", 0o644).unwrap();
         write_unsynced(&fix, &target, b"old", 0o600).unwrap();
         assert_eq!(target.metadata().unwrap().permissions().mode() & 0o777, 0o600);
@@ -184,7 +180,8 @@ mod tests {
     #[test]
     fn what_a_killed_writer_left_is_swept_and_nothing_else() {
         let fix = contract::mode::by_name();
-        let target = scratch("sweep").join("z");
+        let home = Home::new();
+        let target = home.path("z");
         let keep = [".z.tmp-not", ".zz.1.0.tmp", "z.1.0.tmp", "z"];
         for name in keep.iter().chain(&[".z.1.0.tmp", ".z.99.7.tmp"]) {
             fs::write(target.with_file_name(name), "x").unwrap();
@@ -199,7 +196,8 @@ mod tests {
     #[test]
     fn moving_aside_never_overwrites() {
         let fix = contract::mode::by_name();
-        let target = scratch("aside").join("y");
+        let home = Home::new();
+        let target = home.path("y");
         let mut places = Vec::new();
         for content in [b"1", b"2"] {
             write(&fix, &target, content, 0o600).unwrap();

@@ -201,11 +201,13 @@ fn contained(path: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
     use std::io::Read as _;
 
     #[test]
     fn no_way_out_of_the_root() {
-        let dir = std::env::temp_dir().join(format!("selfheal-beneath-{}", std::process::id()));
+        let home = Home::new();
+        let dir = &home.dir;
         std::fs::create_dir_all(dir.join("in/deep")).unwrap();
         std::fs::create_dir_all(dir.join("out")).unwrap();
         File::create_new(dir.join("out/secret")).unwrap();

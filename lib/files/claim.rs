@@ -49,17 +49,18 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn a_number_has_one_holder_and_its_neighbour_another() {
         let fix = contract::mode::by_name();
-        let path = std::env::temp_dir().join(format!("selfheal-claims-{}", std::process::id()));
+        let home = Home::new();
+        let path = home.path("claims");
         let claim = |number: u64| Claim::of(&fix, &path, number).unwrap();
         let (first, same, other, last) = (claim(8), claim(8), claim(9), claim(u64::MAX));
         assert!(first.take().unwrap() && other.take().unwrap() && last.take().unwrap());
         assert!(!same.take().unwrap());
         drop(first);
         assert!(same.take().unwrap());
-        crate::tree::remove_own_file(&fix, &path).unwrap();
     }
 }

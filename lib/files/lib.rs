@@ -13,3 +13,7 @@ pub mod process_lock;
 pub mod records;
 pub mod space;
 pub mod tree;
+
+#[cfg(test)]
+#[path = "../../tests/private_home.rs"]
+mod private_home;

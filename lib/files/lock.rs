@@ -39,13 +39,15 @@ pub fn exclusive(dir: &Path, bound: Duration) -> Result<Lock, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn a_second_taker_is_told_busy() {
-        let dir = std::env::temp_dir();
-        let first = exclusive(&dir, Duration::from_secs(5)).unwrap();
-        assert_eq!(exclusive(&dir, Duration::from_millis(60)).unwrap_err().code, exit::BUSY);
+        let home = Home::new();
+        let dir = &home.dir;
+        let first = exclusive(dir, Duration::from_secs(5)).unwrap();
+        assert_eq!(exclusive(dir, Duration::from_millis(60)).unwrap_err().code, exit::BUSY);
         drop(first);
-        assert!(exclusive(&dir, Duration::from_secs(5)).is_ok());
+        assert!(exclusive(dir, Duration::from_secs(5)).is_ok());
     }
 }

@@ -220,13 +220,8 @@ fn same(a: &std::fs::Metadata, b: &std::fs::Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
     use std::fs;
-
-    fn target(name: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("selfheal-partial-{}-{name}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        dir.join("m.gguf")
-    }
 
     fn open(target: &Path, key: &str) -> Option<Partial> {
         let fix = contract::mode::by_name();
@@ -237,7 +232,8 @@ mod tests {
 
     #[test]
     fn it_is_kept_and_continued_and_renamed_whole() {
-        let target = target("kept");
+        let home = Home::new();
+        let target = home.path("m.gguf");
         fs::write(&target, b"old").unwrap();
         let mut first = open(&target, KEY).unwrap();
         first.set_note(b"from a longer place").unwrap();
@@ -259,7 +255,8 @@ mod tests {
 
     #[test]
     fn a_second_process_waits_and_then_does_not_write_into_the_renamed_file() {
-        let target = target("wait");
+        let home = Home::new();
+        let target = home.path("m.gguf");
         let mut first = open(&target, KEY).unwrap();
         assert!(open(&target, KEY).is_none());
         first.append(b"whole", 6).unwrap();
@@ -280,7 +277,8 @@ mod tests {
 
     #[test]
     fn partial_files_of_older_pins_go_and_nothing_else_does() {
-        let target = target("others");
+        let home = Home::new();
+        let target = home.path("m.gguf");
         let kept =
             [".m.gguf.short.part", ".n.gguf.ba9876543210.part", ".m.gguf.BA9876543210.part", "m.gguf.part"];
         for other in kept.iter().chain(&[".m.gguf.ba9876543210.part", ".m.gguf.ba9876543210.from"]) {
@@ -296,7 +294,8 @@ mod tests {
 
     #[test]
     fn a_link_in_its_place_is_not_followed() {
-        let target = target("link");
+        let home = Home::new();
+        let target = home.path("m.gguf");
         std::os::unix::fs::symlink("/etc/hostname", name(&target, KEY).unwrap()).unwrap();
         let fix = contract::mode::by_name();
         assert!(Partial::open(&fix, &target, KEY, Deadline::after(Duration::ZERO)).is_err());

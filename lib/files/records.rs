@@ -69,32 +69,31 @@ pub fn text(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn a_torn_last_line_is_skipped_and_does_not_eat_the_next() {
         let fix = contract::mode::by_name();
-        let path = std::env::temp_dir().join(format!("selfheal-records-{}", std::process::id()));
+        let home = Home::new();
+        let path = home.path("records");
         append(&fix, &path, b"one").unwrap();
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"to").unwrap();
         assert_eq!(read(&path, 1 << 20).unwrap(), [b"one".to_vec()]);
         append(&fix, &path, b"three").unwrap();
         assert_eq!(read(&path, 1 << 20).unwrap(), [b"one".to_vec(), b"to".to_vec(), b"three".to_vec()]);
-        crate::atomic::move_aside(&fix, &path).unwrap();
     }
 
     #[test]
     fn a_full_file_is_rotated_once_and_the_oldest_is_gone() {
         let fix = contract::mode::by_name();
-        let dir = std::env::temp_dir().join(format!("selfheal-rotate-{}.tmp", std::process::id()));
-        crate::atomic::make_dir(&fix, &dir).unwrap();
-        let path = dir.join("h.jsonl");
+        let home = Home::new();
+        let path = home.path("h.jsonl");
         for n in 0..10 {
             append_rotating(&fix, &path, format!("record {n}").as_bytes(), 36).unwrap();
         }
         let lines = |path: &Path| read(path, 1 << 20).unwrap().concat();
         assert_eq!(lines(&path), b"record 8record 9");
-        assert_eq!(lines(&dir.join("h.jsonl.1")), b"record 4record 5record 6record 7");
-        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
-        crate::tree::remove_own(&fix, &dir).unwrap();
+        assert_eq!(lines(&home.path("h.jsonl.1")), b"record 4record 5record 6record 7");
+        assert_eq!(std::fs::read_dir(&home.dir).unwrap().count(), 2);
     }
 }

@@ -53,10 +53,12 @@ pub fn survive_size_limit() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn reserved_disk_is_taken_and_does_not_lengthen_the_file() {
-        let path = std::env::temp_dir().join(format!("selfheal-reserve-{}", std::process::id()));
+        let home = Home::new();
+        let path = home.path("reserved");
         let mut options = std::fs::OpenOptions::new();
         let file = options.write(true).create_new(true).open(&path).unwrap();
         // Not every filesystem can.
@@ -64,7 +66,6 @@ mod tests {
             assert_eq!((file.metadata().unwrap().len(), taken(&file.metadata().unwrap()) >> 20), (0, 1));
         }
         assert!(reserve(&file, u64::MAX, 1).is_err());
-        crate::atomic::move_aside(&contract::mode::by_name(), &path).unwrap();
     }
 
     #[test]

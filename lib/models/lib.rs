@@ -6,5 +6,9 @@ pub mod pins;
 pub mod routing;
 pub mod tps;
 
+#[cfg(test)]
+#[path = "../../tests/private_home.rs"]
+mod private_home;
+
 pub use manifest::{Archive, Engine, Manifest, Model, Package};
 pub use pins::Pin;

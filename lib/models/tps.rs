@@ -70,11 +70,13 @@ pub fn measured(file: &Path, role: &str, cpu: &str, engine: &str) -> Option<f64>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn only_a_credible_figure_of_this_cpu_counts() {
         let fix = contract::mode::by_name();
-        let file = std::env::temp_dir().join(format!("selfheal-tps-{}", std::process::id()));
+        let home = Home::new();
+        let file = home.path("state.json");
         let state = |record: &str| format!(r#"{{"version":1,"roles":{{"scout":{record}}}}}"#);
         let good = state(r#"{"tps":31.5,"cpu":"abc","engine":"x","date":"2026-11-30"}"#);
         let cases = [
@@ -98,7 +100,6 @@ mod tests {
             assert_eq!(measured(&file, "scout", "abc", "x"), tps, "{}", &text[..text.len().min(99)]);
         }
         assert_eq!(measured(&file.with_extension("absent"), "scout", "abc", "x"), None);
-        assert_eq!(measured(&std::env::temp_dir(), "scout", "abc", "x"), None);
-        files::atomic::move_aside(&fix, &file).unwrap();
+        assert_eq!(measured(&home.dir, "scout", "abc", "x"), None);
     }
 }

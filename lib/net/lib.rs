@@ -12,6 +12,10 @@ mod retry;
 mod roots;
 mod url;
 
+#[cfg(test)]
+#[path = "../../tests/private_home.rs"]
+mod private_home;
+
 pub use allow::Allow;
 pub use answer::{Answer, Body, Part};
 pub use client::{Bounds, Client, Method, Request, Token};

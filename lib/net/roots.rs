@@ -72,6 +72,7 @@ fn read(place: &Path) -> std::io::Result<Vec<Certificate<'static>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn without_any_store_the_built_in_roots_serve() {
@@ -81,12 +82,11 @@ mod tests {
     #[test]
     fn what_is_named_is_trusted_in_place_of_the_system_store() {
         let fix = contract::mode::by_name();
-        let dir = std::env::temp_dir().join(format!("selfheal-roots-{}", std::process::id()));
-        files::atomic::make_dir(&fix, &dir).unwrap();
+        let home = Home::new();
         let write = |name: &str, count: usize| {
             let text = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".repeat(count);
-            files::atomic::write(&fix, &dir.join(name), text.as_bytes(), 0o600).unwrap();
-            dir.join(name)
+            files::atomic::write(&fix, &home.path(name), text.as_bytes(), 0o600).unwrap();
+            home.path(name)
         };
         let (one, two) = (write("one", 1), write("two", 2));
         let count = |named: &[PathBuf], system: &[&Path]| {
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(count(&[], &[Path::new("/nonexistent"), &two, &one]), 2);
         assert_eq!(count(std::slice::from_ref(&one), &[&two]), 1);
         assert_eq!(count(&[one, two], &[]), 3);
-        assert_eq!(count(&[dir], &[]), 3);
+        assert_eq!(count(std::slice::from_ref(&home.dir), &[]), 3);
     }
 
     #[test]

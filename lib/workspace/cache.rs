@@ -157,6 +157,7 @@ pub fn fingerprint<'a>(prints: impl Iterator<Item = &'a Print>) -> Sha {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn a_record_counts_for_one_hour_and_one_fingerprint() {
@@ -167,7 +168,8 @@ mod tests {
         assert_eq!(cache.get("x", a, 1000 + LIFE), None);
         assert_eq!(cache.get("x", a, 999), None, "a record from the future");
         assert_eq!(cache.get("x", b, 1000), None);
-        let path = std::env::temp_dir().join(format!("selfheal-cache-{}", std::process::id()));
+        let home = Home::new();
+        let path = home.path("cache");
         cache.save(&contract::mode::by_name(), &path).unwrap();
         assert_eq!(Cache::load(&path).get("x", a, 1001), Some(b));
         let mut again = Cache::load(&path);
@@ -193,6 +195,5 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 4);
         files::atomic::write(&contract::mode::by_name(), &path, b"\xff\n\0", 0o600).unwrap();
         assert!(Cache::load(&path).lines.is_empty());
-        files::atomic::move_aside(&contract::mode::by_name(), &path).unwrap();
     }
 }

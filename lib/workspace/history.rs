@@ -110,6 +110,7 @@ pub fn survival(turns: &[Turn]) -> Vec<Survival> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn only_a_healthy_turn_can_be_survived() {
@@ -142,13 +143,13 @@ mod tests {
 
     #[test]
     fn a_turn_written_is_read_back_and_a_torn_one_is_skipped() {
-        let path = std::env::temp_dir().join(format!("selfheal-history-{}.jsonl", std::process::id()));
+        let home = Home::new();
+        let path = home.path("history.jsonl");
         let fix = contract::mode::by_name();
         let turn = Turn { wall: 7, states: vec![("a.b".into(), State::Stripped)] };
         append(&fix, &path, &turn).unwrap();
         files::records::append(&fix, &path, b"{\"wall\":8,\"sta").unwrap();
         append(&fix, &path, &turn).unwrap();
         assert_eq!(read(&path).unwrap(), [turn.clone(), turn]);
-        files::atomic::move_aside(&fix, &path).unwrap();
     }
 }

@@ -23,5 +23,9 @@ pub mod wipe;
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
+#[cfg(test)]
+#[path = "../../tests/private_home.rs"]
+mod private_home;
+
 pub use entry::{Entry, Member, Shape};
 pub use manifest::{Header, Line, Manifest, Signature};

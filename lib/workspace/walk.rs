@@ -268,10 +268,12 @@ fn node(dir: &impl AsFd, name: &[u8], path: &[u8]) -> io::Result<Option<Node>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::private_home::Home;
 
     #[test]
     fn every_member_is_seen_once_and_no_link_is_followed() {
-        let dir = std::env::temp_dir().join(format!("selfheal-walk-{}", std::process::id()));
+        let home = Home::new();
+        let dir = &home.dir;
         std::fs::create_dir_all(dir.join("a/empty")).unwrap();
         for name in ["a/x", "b\nc", "-z"] {
             std::fs::File::create_new(dir.join(name)).unwrap();
