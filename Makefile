@@ -45,6 +45,7 @@ check: all ## formatting, lints, shell, man pages, dependencies, sizes
 e2e: all ## the tests on the real engine and the real model
 	@tests/setup e2e
 	@tests/e2e/run
+	@tests/e2e/calls
 
 fuzz: ## FUZZ_COUNT mutated model headers
 	@tests/setup build
