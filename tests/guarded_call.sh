@@ -117,6 +117,9 @@ is 'npx never finds itself' "$(
   PATH=$box/.shim:$box/.shim/ "$box/.shim/npx" a 2>/dev/null
   echo $?
 )" 4
+rm "$box/.shim/npx"
+is 'a shim that is gone is named' "$(under "$tree/sh/install-shim" --check | grep -v '^ok' | cut -f 1-3)" 'missing	binary	shim/npx'
+is 'and made again' "$(function_of selfheal_heal | head -c 1)$(echo y | "$box/.shim/npx" a)" '0npx true --yes a'
 chmod 644 "$box/.shim/gguf-verify"
 printf x >>"$box/.shim/breaker"
 function_of selfheal_heal >/dev/null
