@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use files::digest::{Hasher, Sha};
 
 /// One buffer, and how many of them go round.
-const BUFFER: usize = 512 << 10;
+const BUFFER: usize = 1 << 20;
 const BUFFERS: usize = 4;
 
 /// A digest that grows.
