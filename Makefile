@@ -45,6 +45,7 @@ check: all ## formatting, lints, shell, man pages, dependencies, sizes
 e2e: all ## the tests on the real engine and the real model
 	@tests/setup e2e
 	@tests/e2e/run
+	@tests/e2e/calls
 
 fuzz: ## FUZZ_COUNT mutated model headers
 	@tests/setup build
@@ -63,13 +64,15 @@ set -e; for t in $(TOOLS); do \
 done; \
 install -Dm644 lib/contract/selfheal.7 '$(1)/share/man/man7/selfheal.7'; \
 install -Dm644 manifest.json '$(1)/share/selfheal/manifest.json'; \
+for t in $(TOOLS) swr; do install -Dm644 sh/completions '$(1)/share/bash-completion/completions/'$$t; done; \
+install -Dm644 sh/completions '$(1)/share/zsh/site-functions/_selfheal'; \
 for f in sh/*; do \
   if [ -x $$f ]; then mode=755; else mode=644; fi; \
   install -Dm$$mode $$f '$(1)/share/selfheal/'$$f; \
 done
 endef
 
-install: all ## programs, sh/, manifest.json and man pages below DESTDIR and PREFIX
+install: all ## programs, sh/, manifest.json, man pages and completions below DESTDIR and PREFIX
 	@$(call put,$(DESTDIR)$(PREFIX))
 	@echo 'installed in $(DESTDIR)$(PREFIX)'
 

@@ -4,7 +4,8 @@
 # usage: tune.sh [ROLE]...
 #
 # One line a run: ROLE<TAB>THREADS<TAB>TOKENS PER SECOND. llama-bench measures one thread, half and all of them where it is
-# built; else one run of llama-completion is read from its own log. The best figure is recorded with SELFHEAL_MODE=fix.
+# built; else one run of llama-completion is read from its own log. With SELFHEAL_MODE=fix the figure of all threads is
+# recorded, because that is how run-guarded runs: a bound made of a faster one would cut answers off.
 
 case $0 in */*) sh_dir=${0%/*} ;; *) sh_dir=. ;; esac
 if [ ! -f "$sh_dir/selfheal.sh" ] || [ ! -f "$sh_dir/fallback-models" ]; then
@@ -33,8 +34,11 @@ find_engine() {
   at=$(_selfheal_on_path llama-completion) && engine=${at%/*}
 }
 
-# THREADS: tokens per second of the model at `path`, or nothing.
-measure() {
+# THREADS: tokens per second of the model at `path`, or nothing; as run-guarded runs it, with threads that do not spin while
+# they wait.
+measure() (
+  OMP_WAIT_POLICY=passive GGML_NO_BACKTRACE=1
+  export OMP_WAIT_POLICY GGML_NO_BACKTRACE
   if [ -x "$engine/llama-bench" ]; then
     run_with_timeout 120 "$engine/llama-bench" -m "$path" -t "$1" -p 0 -n 32 -r 2 -o csv 2>/dev/null | awk -F '","|,' '
       NR == 1 { for (i = 1; i <= NF; i++) { gsub(/"/, "", $i); if ($i == "avg_ts") at = i } }
@@ -43,34 +47,34 @@ measure() {
     run_with_timeout 120 "$engine/llama-completion" -m "$path" -t "$1" -p 'Once upon a time' -n 32 -no-cnv 2>&1 >/dev/null |
       sed -n 's/.* eval time = .* \([0-9.]*\) tokens per second.*/\1/p' | tail -n 1
   fi
-}
+)
 
 main() {
   find_manifest
   engine=''
   { selfheal_llama_rebuild --status >/dev/null && find_engine; } || fail 4 'there is no healthy engine' 'SELFHEAL_MODE=fix llama-rebuild'
-  cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null) || cores=1
+  cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null) || cores=1
   # shellcheck disable=SC2046 # a role has no blank
   [ $# -gt 0 ] || set -- $(everyday)
   code=0 done=0
   for role; do
     role_of "$role" || fail 64 "no role of that name: $(_selfheal_one_line "$role")" 'tune.sh scout'
     selfheal_gguf_verify "$role" >/dev/null || continue
-    best=''
+    all=''
     for threads in $(printf '%s\n' 1 $((cores / 2)) "$cores" | awk '$1 > 0' | sort -nu); do
       (printf 'tune.sh: measuring %s on %s threads\n' "$role" "$threads" >&2) || :
       tps=$(measure "$threads")
       case $tps in '' | *[!0-9.]*) continue ;; esac
       printf '%s\t%s\t%s\n' "$role" "$threads" "$tps"
-      best=$(printf '%s\n' "$tps" "$best" | sort -rn | head -n 1)
+      [ "$threads" != "$cores" ] || all=$tps
     done
-    if [ -z "$best" ]; then
-      (printf 'tune.sh: no run of %s could be measured\n' "$role" >&2) || :
+    if [ -z "$all" ]; then
+      (printf 'tune.sh: no run of %s on %s threads could be measured\n' "$role" "$cores" >&2) || :
       code=2
       continue
     fi
     done=$((done + 1))
-    selfheal_do "record $best tokens per second of $role" selfheal_model_budget record "$role" "$best" >&2 || code=$?
+    selfheal_do "record $all tokens per second of $role" selfheal_model_budget record "$role" "$all" >&2 || code=$?
   done
   [ $done -gt 0 ] || [ $code != 0 ] || fail 3 'there is no usable model' 'gguf-verify'
   return $code

@@ -118,6 +118,9 @@ is 'npx never finds itself' "$(
   PATH=$box/.shim:$box/.shim/ "$box/.shim/npx" a 2>/dev/null
   echo $?
 )" 4
+rm "$box/.shim/npx"
+is 'a shim that is gone is named' "$(under "$tree/sh/install-shim" --check | grep -v '^ok' | cut -f 1-3)" 'missing	binary	shim/npx'
+is 'and made again' "$(function_of selfheal_heal | head -c 1)$(echo y | "$box/.shim/npx" a)" '0npx true --yes a'
 chmod 644 "$box/.shim/gguf-verify"
 printf x >>"$box/.shim/breaker"
 function_of selfheal_heal >/dev/null
@@ -151,10 +154,16 @@ for subject in plainly 'a/b c%' "$(printf '%0200d' 0)/"; do
 open	$subject"
 done
 
-# Speeds are measured and recorded.
+# Speeds are measured and recorded; one thread is faster here, but a run uses all.
 # shellcheck disable=SC2016
-printf '#!/bin/sh\n[ "$1" = --version ] || printf "n,avg_ts\\n1,\\"%%s.5\\"\\n" 2\n' >"$engine/llama-bench"
+printf '#!/bin/sh\n[ "$1" != --version ] || exit 0\n[ "$4" = %s ] && t=2.5 || t=9.5\nprintf "n,avg_ts\\n1,\\"%%s\\"\\n" $t\n' "$(nproc)" >"$engine/llama-bench"
 chmod 755 "$engine/llama-bench"
+is 'tune measures, and records with consent alone' "$(
+  SELFHEAL_MODE=check && export SELFHEAL_MODE
+  under "$tree/sh/tune.sh" scout 2>/dev/null | tail -n 1 | cut -f 1,3
+  function_of selfheal_model_budget show scout | cut -f 2,3
+)" 'scout	2.5
+30	default (unmeasured)'
 is 'tune measures and records' "$(
   under "$tree/sh/tune.sh" scout 2>/dev/null | tail -n 1 | cut -f 1,3
   function_of selfheal_model_budget show scout | cut -f 2,3

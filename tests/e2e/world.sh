@@ -107,3 +107,21 @@ EOT
   export HF_ENDPOINT SELFHEAL_TEST_HTTP
 }
 model_pin() { sed -n 's/^{"role":"demo".*"bytes":98362432,"sha256":"\([0-9a-f]*\)".*/\1/p' "$root/manifest.json"; }
+
+# A manifest with these model lines in place of the real ones: ROLE FILE BYTES SHA CAP each.
+manifest() {
+  {
+    printf '{"version":1,\n"models":[\n'
+    comma=''
+    while [ $# -gt 0 ]; do
+      printf '%s{"role":"%s","file":"%s","bytes":%s,"sha256":"%s","repository":null,"revision":null,"light":true,' \
+        "$comma" "$1" "$2" "$3" "$4"
+      printf '"base_s":%s,"ms_per_token":1,"cap_s":%s,"default_tps":30,"evidence":[]}' "$5" "$5"
+      comma=',
+'
+      shift 5
+    done
+    printf '\n],\n'
+    sed -n '/^"engine"/,$p' "$root/manifest.json"
+  } >"$world/manifest.json"
+}
