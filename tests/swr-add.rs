@@ -103,7 +103,7 @@ fn a_replaced_entry_keeps_what_is_not_given_and_the_others_keep_their_bytes() {
     };
     assert_eq!((sentinels.len(), *files, count.len()), (1, 2, 1));
     assert!(merkle.is_some() && merkle != old);
-    assert_eq!(third.lines[0].raw, first.lines[0].raw);
+    assert_eq!(third.raw(&third.lines[0]), first.raw(&first.lines[0]));
     // By its id at another path: it moved.
     home.file("moved/s", "sentinel");
     let fourth = added(&home, &third.to_bytes(), &["moved", "--id", "tree"]);
@@ -114,7 +114,7 @@ fn a_replaced_entry_keeps_what_is_not_given_and_the_others_keep_their_bytes() {
     assert_eq!(fifth.lines.len(), 2);
     assert_eq!(entry(&fifth, "renamed").restore, before.restore);
     let sixth = added(&home, &fifth.to_bytes(), &["--remove", "f"]);
-    assert_eq!((sixth.lines.len(), sixth.lines[0].raw.clone()), (1, fifth.lines[1].raw.clone()));
+    assert_eq!((sixth.lines.len(), sixth.raw(&sixth.lines[0])), (1, fifth.raw(&fifth.lines[1])));
 }
 
 #[test]

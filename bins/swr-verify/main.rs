@@ -49,7 +49,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     for (entry, result) in looked.iter() {
         let say = |state, detail: String| Verdict::new(state, entry.kind(), entry.id.as_str(), detail);
         if result.findings.is_empty() {
-            verdicts.push(say(State::Ok, result.proof.to_string()));
+            verdicts.push(say(State::Ok, result.proof.words()));
         }
         verdicts.extend(result.findings.iter().map(|f| say(f.state, f.detail.clone())));
     }

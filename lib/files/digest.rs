@@ -26,6 +26,7 @@ pub struct Sha(pub [u8; 32]);
 
 impl Sha {
     /// Reads 64 hexadecimal digits of either case.
+    #[inline]
     pub fn from_hex(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         if text.len() != 64 {

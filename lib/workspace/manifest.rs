@@ -4,6 +4,7 @@
 //! canonicalised in two ways. Lines that are not changed keep their bytes.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use contract::{Error, exit};
 use files::digest::Sha;
@@ -52,8 +53,16 @@ pub struct Header {
 pub struct Line {
     /// What the bytes say.
     pub entry: Entry,
-    /// The bytes.
-    pub raw: Vec<u8>,
+    raw: Raw,
+}
+
+/// Where a line's bytes are.
+#[derive(Clone, Debug)]
+enum Raw {
+    /// In the manifest's body.
+    Body(Range<usize>),
+    /// Not there yet.
+    New(Vec<u8>),
 }
 
 /// One signature line.
@@ -121,7 +130,7 @@ impl Signature {
 impl Line {
     /// A line for a new or changed entry.
     pub fn new(entry: Entry) -> Self {
-        let raw = entry.to_json().into_bytes();
+        let raw = Raw::New(entry.to_json().into_bytes());
         Self { entry, raw }
     }
 }
@@ -155,7 +164,7 @@ impl Manifest {
         let mut manifest = Self { header, lines: room, body: Vec::new(), signatures: Vec::new() };
         let mut end = first.len() + 1;
         for (n, line) in lines {
-            manifest.take_line(line).map_err(|e| format!("line {}: {e}", n + 1))?;
+            manifest.take_line(line, end).map_err(|e| format!("line {}: {e}", n + 1))?;
             if manifest.signatures.is_empty() {
                 end += line.len() + 1;
             }
@@ -165,7 +174,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn take_line(&mut self, line: &str) -> Result<(), String> {
+    /// A line that begins at byte `at`.
+    fn take_line(&mut self, line: &str, at: usize) -> Result<(), String> {
         if line.len() > LINE {
             return Err(format!("longer than {LINE} bytes"));
         }
@@ -192,7 +202,8 @@ impl Manifest {
         if self.lines.len() >= ENTRIES {
             return Err(format!("more than {ENTRIES} entries"));
         }
-        self.lines.push(Line { entry: Entry::from_json(value)?, raw: line.into() });
+        let raw = Raw::Body(at..at + line.len());
+        self.lines.push(Line { entry: Entry::from_json(value)?, raw });
         Ok(())
     }
 
@@ -229,13 +240,26 @@ impl Manifest {
 
     /// Makes the body from header and lines, and drops the signatures.
     pub fn rebuild(&mut self) {
-        self.body = self.header.to_json().into_bytes();
+        let old = std::mem::replace(&mut self.body, self.header.to_json().into_bytes());
         self.body.push(b'\n');
-        for line in &self.lines {
-            self.body.extend_from_slice(&line.raw);
+        for line in &mut self.lines {
+            let at = self.body.len();
+            match &line.raw {
+                Raw::Body(range) => self.body.extend_from_slice(&old[range.clone()]),
+                Raw::New(bytes) => self.body.extend_from_slice(bytes),
+            }
+            line.raw = Raw::Body(at..self.body.len());
             self.body.push(b'\n');
         }
         self.signatures.clear();
+    }
+
+    /// The bytes of one of its lines, without newline.
+    pub fn raw<'a>(&'a self, line: &'a Line) -> &'a [u8] {
+        match &line.raw {
+            Raw::Body(range) => &self.body[range.clone()],
+            Raw::New(bytes) => bytes,
+        }
     }
 
     /// The whole manifest as bytes.
@@ -274,7 +298,7 @@ mod tests {
         let manifest = Manifest::parse(BODY.as_bytes()).unwrap();
         assert_eq!(manifest.to_bytes(), BODY.as_bytes());
         for line in &manifest.lines {
-            assert_eq!(line.entry.to_json().into_bytes(), line.raw);
+            assert_eq!(line.entry.to_json().as_bytes(), manifest.raw(line));
         }
         assert_eq!(manifest.header.to_json(), BODY.lines().next().unwrap());
     }

@@ -1,6 +1,6 @@
 //! One entry against the disk: every difference is a finding, and what could not be checked is `unknown`.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 
 use contract::State;
@@ -67,6 +67,15 @@ pub enum Proof {
         /// Whether its Merkle root is right.
         content: bool,
     },
+}
+
+impl Proof {
+    /// In words.
+    pub fn words(&self) -> String {
+        let mut words = String::with_capacity(48);
+        let _ = write!(words, "{self}");
+        words
+    }
 }
 
 impl fmt::Display for Proof {
