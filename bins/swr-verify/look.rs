@@ -2,15 +2,21 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 
 use contract::{Error, clock, mode};
 use files::digest::{Hasher, Sha};
 use workspace::cache::Cache;
 use workspace::place::Places;
+use workspace::reading::{ENTRIES, Reading};
 use workspace::verify::{Depth, Result as Found};
-use workspace::{Entry, Manifest, Shape};
+use workspace::{Entry, Header, Line, Manifest, Shape};
+
+/// From so many bytes on a manifest is large.
+pub(crate) const LARGE: usize = 64 << 10;
+/// Entries that a thread takes at a time.
+const PIECE: usize = 64;
 
 /// How to look.
 pub(crate) struct Settings {
@@ -18,22 +24,25 @@ pub(crate) struct Settings {
     pub(crate) jobs: usize,
 }
 
-/// Looks at the entries named, or at all; the result is in manifest order.
-pub(crate) fn all<'a>(
-    manifest: &'a Manifest,
-    only: &[String],
+/// The entries named, or all.
+pub(crate) fn chosen<'a>(manifest: &'a Manifest, only: &[String]) -> Vec<&'a Entry> {
+    manifest.lines.iter().map(|l| &l.entry).filter(|e| only.is_empty() || only.contains(&e.id)).collect()
+}
+
+/// Looks at entries; the results are in their order.
+pub(crate) fn all(
+    header: &Header,
+    entries: &[&Entry],
     settings: &Settings,
     cache: &Cache,
-) -> Result<Vec<(&'a Entry, Found)>, Error> {
-    let places = Places::open(&manifest.header)?;
-    let entries: Vec<&Entry> =
-        manifest.lines.iter().map(|l| &l.entry).filter(|e| only.is_empty() || only.contains(&e.id)).collect();
+) -> Result<Vec<Found>, Error> {
+    let places = Places::open(header)?;
     // The trees share the threads; a lone one may use all.
     let trees = entries.iter().filter(|e| matches!(e.shape, Shape::Tree { .. })).count();
     let inner = settings.jobs / trees.clamp(1, settings.jobs);
     let depth = Depth { deep: settings.deep, cache: Some(cache), now: clock::now().wall, jobs: inner };
     // Few entries are taken one by one, since one may be a whole tree; many in pieces, since one is a mere `stat`.
-    let piece = (entries.len() / (settings.jobs * 8)).clamp(1, 64);
+    let piece = (entries.len() / (settings.jobs * 8)).clamp(1, PIECE);
     let pieces: Vec<&[&Entry]> = entries.chunks(piece).collect();
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(pieces.len()));
@@ -44,9 +53,8 @@ pub(crate) fn all<'a>(
             Some((at, *pieces.get(at)?))
         };
         while let Some((at, piece)) = take() {
-            let found: Result<Vec<_>, Error> =
-                piece.iter().map(|entry| near.look(entry, &depth).map(|f| (*entry, f))).collect();
-            done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((at, found));
+            let found = piece.iter().map(|entry| near.look(entry, &depth)).collect();
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, found));
         }
     };
     std::thread::scope(|scope| {
@@ -57,9 +65,65 @@ pub(crate) fn all<'a>(
         }
         work();
     });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    in_order(done)
+}
+
+/// Reads a large manifest, each entry looked at while the next ones are read; the results are in manifest order.
+pub(crate) fn streamed(
+    bytes: &[u8],
+    settings: &Settings,
+    cache: &Cache,
+) -> Result<(Manifest, Vec<Found>), Error> {
+    let unusable = |what: String| workspace::manifest::unusable(&what);
+    let mut reading = Reading::begin(bytes).map_err(unusable)?;
+    let places = Places::open(&reading.header)?;
+    let depth = Depth { deep: settings.deep, cache: Some(cache), now: clock::now().wall, jobs: 1 };
+    let pieces: Vec<OnceLock<Vec<Line>>> = (0..=ENTRIES / PIECE).map(|_| OnceLock::new()).collect();
+    let (send, receive) = mpsc::channel::<(usize, &[Line])>();
+    let (receive, stop) = (Mutex::new(receive), AtomicBool::new(false));
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        let mut near = places.near();
+        // The sender goes when all is read, so each wait ends.
+        let take = || receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        while let Ok((at, lines)) = take() {
+            let lines = lines.iter().take_while(|_| !stop.load(Ordering::Relaxed));
+            let found = lines.map(|line| near.look(&line.entry, &depth)).collect();
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, found));
+        }
+    };
+    let read = |reading: &mut Reading<'_>, send: mpsc::Sender<_>| {
+        for (at, piece) in pieces.iter().enumerate() {
+            let lines = reading.entries(PIECE)?;
+            if lines.is_empty() {
+                break;
+            }
+            // Nobody hears it only where no thread could be had.
+            let _ = send.send((at, piece.get_or_init(|| lines).as_slice()));
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..settings.jobs {
+            // Where no thread can be had, this one does it all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        let result = read(&mut reading, send);
+        stop.store(result.is_err(), Ordering::Relaxed);
+        work();
+        result
+    })
+    .map_err(unusable)?;
+    drop(receive);
+    let lines = pieces.into_iter().filter_map(OnceLock::into_inner).flatten().collect();
+    Ok((reading.end(lines).map_err(unusable)?, in_order(done)?))
+}
+
+/// The results of pieces that were finished in any order.
+fn in_order(done: Mutex<Vec<(usize, Result<Vec<Found>, Error>)>>) -> Result<Vec<Found>, Error> {
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|(at, _)| *at);
-    let mut all = Vec::with_capacity(entries.len());
+    let mut all = Vec::with_capacity(done.len() * PIECE);
     for (_, found) in done {
         all.extend(found?);
     }
@@ -67,7 +131,7 @@ pub(crate) fn all<'a>(
 }
 
 /// Puts what was hashed into the cache and drops entries that the manifest no longer has.
-pub(crate) fn remember(cache: &mut Cache, manifest: &Manifest, looked: &[(&Entry, Found)], host: Sha) {
+pub(crate) fn remember(cache: &mut Cache, manifest: &Manifest, looked: &[(&Entry, &Found)], host: Sha) {
     let now = clock::now().wall;
     cache.set_host(host);
     let ids: HashSet<&str> = manifest.lines.iter().map(|l| l.entry.id.as_str()).collect();

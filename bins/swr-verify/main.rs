@@ -10,7 +10,8 @@ use contract::cli::{Arg, Stop, unknown};
 use contract::message::note;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
 use workspace::cache::Cache;
-use workspace::{read, wipe};
+use workspace::verify::Result as Found;
+use workspace::{Manifest, read, wipe};
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
@@ -33,20 +34,17 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let path = options.manifest.clone().unwrap_or_else(|| home.join("manifest.jsonl"));
     let mut report = Report::<Swr>::new(options.json);
     let bytes = if path.as_os_str() == "-" { read::stdin() } else { read::file(&path) };
-    // The process ends before these: giving back thousands of pieces of memory would be a tenth of a look.
-    let manifest = ManuallyDrop::new(read::manifest(bytes, &mut report)?);
-    for id in &options.only {
-        if manifest.entry(id).is_none() {
-            return Err(Error::usage(format!("no entry has the id '{id}'"))
-                .hint("swr check names every id")
-                .into());
-        }
-    }
     let cache_path = home.join("verify.cache");
     let mut cache = if options.no_cache { Cache::default() } else { Cache::load(&cache_path) };
-    let looked = ManuallyDrop::new(look::all(&manifest, &options.only, &options.settings(), &cache)?);
+    // The process ends before these: giving back thousands of pieces of memory would be a tenth of a look.
+    let looked = match bytes.and_then(|bytes| look(&bytes, &options, &cache)) {
+        Ok(looked) => ManuallyDrop::new(looked),
+        Err(error) => return Err(read::bad_line(error, "manifest", &mut report)?.into()),
+    };
+    let (manifest, found) = &*looked;
+    let looked: Vec<_> = look::chosen(manifest, &options.only).into_iter().zip(found).collect();
     let mut verdicts = ManuallyDrop::new(Vec::with_capacity(looked.len()));
-    for (entry, result) in looked.iter() {
+    for (entry, result) in &looked {
         let say = |state, detail: String| Verdict::new(state, entry.kind(), entry.id.as_str(), detail);
         if result.findings.is_empty() {
             verdicts.push(say(State::Ok, result.proof.words()));
@@ -68,13 +66,27 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         report.say(&Verdict::new(State::Degraded, Kind::Manifest, "moved-host", why))?;
     }
     if let Some(host) = host.filter(|_| options.update_cache) {
-        look::remember(&mut cache, &manifest, &looked, host);
+        look::remember(&mut cache, manifest, &looked, host);
         // What was not remembered is hashed again; a full disk takes no verdict away.
         if let Err(trouble) = look::save(&cache, &home, &cache_path) {
             note("swr-verify", &trouble.message);
         }
     }
     Ok(report.code())
+}
+
+/// The manifest and what each entry looks like, or each one named.
+fn look(bytes: &[u8], options: &Options, cache: &Cache) -> Result<(Manifest, Vec<Found>), Error> {
+    if bytes.len() >= look::LARGE && options.only.is_empty() {
+        return look::streamed(bytes, &options.settings(), cache);
+    }
+    let manifest = Manifest::parse_or_bad(bytes)?;
+    if let Some(id) = options.only.iter().find(|id| manifest.entry(id).is_none()) {
+        return Err(Error::usage(format!("no entry has the id '{id}'")).hint("swr check names every id"));
+    }
+    let entries = look::chosen(&manifest, &options.only);
+    let found = look::all(&manifest.header, &entries, &options.settings(), cache)?;
+    Ok((manifest, found))
 }
 
 impl Options {

@@ -14,6 +14,7 @@ pub mod name;
 pub mod order;
 pub mod place;
 pub mod read;
+pub mod reading;
 pub mod tree;
 pub mod verify;
 pub mod walk;

@@ -3,7 +3,6 @@
 //! A signature covers the exact bytes above the first signature line; nothing is canonicalised, so nothing can be
 //! canonicalised in two ways. Lines that are not changed keep their bytes.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use contract::{Error, exit};
@@ -12,15 +11,10 @@ use files::digest::Sha;
 use crate::entry::Entry;
 use crate::fields::{Keys, Object};
 use crate::json;
+use crate::reading::Reading;
 
 /// A larger manifest is refused before it is parsed.
 pub const LIMIT: usize = 4 << 20;
-/// A longer line is refused.
-const LINE: usize = 1 << 20;
-/// More entries are refused.
-const ENTRIES: usize = 20_000;
-/// More signature lines are refused.
-const SIGNATURES: usize = 16;
 
 /// A parsed manifest.
 #[derive(Clone, Debug)]
@@ -53,12 +47,12 @@ pub struct Header {
 pub struct Line {
     /// What the bytes say.
     pub entry: Entry,
-    raw: Raw,
+    pub(crate) raw: Raw,
 }
 
 /// Where a line's bytes are.
 #[derive(Clone, Debug)]
-enum Raw {
+pub(crate) enum Raw {
     /// In the manifest's body.
     Body(Range<usize>),
     /// Not there yet.
@@ -93,7 +87,7 @@ impl Header {
         o.end()
     }
 
-    fn parse(line: &str) -> Result<Self, String> {
+    pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let mut keys = Keys::of(json::parse_text(line)?)?;
         match keys.number("swr")? {
             Some(1) => {}
@@ -146,68 +140,12 @@ impl Manifest {
 
     /// Parses exact bytes. Every deviation is an error in words that names the line.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        if bytes.len() > LIMIT {
-            return Err(format!("larger than {LIMIT} bytes"));
-        }
-        let Some(text) = bytes.strip_suffix(b"\n") else {
-            return Err("the last line does not end in a newline".into());
-        };
-        let text = std::str::from_utf8(text).map_err(|e| {
-            let line = text[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-            format!("line {line}: it is not UTF-8")
-        })?;
-        let count = text.split('\n').count();
-        let mut lines = text.split('\n').enumerate();
-        let (_, first) = lines.next().ok_or("empty")?;
-        let header = Header::parse(first).map_err(|e| format!("line 1: {e}"))?;
-        let room = Vec::with_capacity(count.min(ENTRIES));
-        let mut manifest = Self { header, lines: room, body: Vec::new(), signatures: Vec::new() };
-        let mut end = first.len() + 1;
-        for (n, line) in lines {
-            manifest.take_line(line, end).map_err(|e| format!("line {}: {e}", n + 1))?;
-            if manifest.signatures.is_empty() {
-                end += line.len() + 1;
-            }
-        }
-        manifest.body = bytes[..end].to_vec();
-        manifest.check_ids()?;
-        Ok(manifest)
+        let mut reading = Reading::begin(bytes)?;
+        let lines = reading.entries(usize::MAX)?;
+        reading.end(lines)
     }
 
-    /// A line that begins at byte `at`.
-    fn take_line(&mut self, line: &str, at: usize) -> Result<(), String> {
-        if line.len() > LINE {
-            return Err(format!("longer than {LINE} bytes"));
-        }
-        let value = json::parse_text(line)?;
-        if let json::Json::Object(pairs) = &value
-            && pairs.iter().any(|(k, _)| k == "sig")
-        {
-            let mut keys = Keys::of(value)?;
-            let mut text = |key: &str| {
-                let text = keys.long_text(key)?.map(Cow::into_owned);
-                text.ok_or_else(|| format!("a signature without '{key}'"))
-            };
-            let signature = Signature { algorithm: text("sig")?, key: text("key")?, value: text("value")? };
-            keys.done()?;
-            if self.signatures.len() >= SIGNATURES {
-                return Err(format!("more than {SIGNATURES} signatures"));
-            }
-            self.signatures.push(signature);
-            return Ok(());
-        }
-        if !self.signatures.is_empty() {
-            return Err("an entry below a signature".into());
-        }
-        if self.lines.len() >= ENTRIES {
-            return Err(format!("more than {ENTRIES} entries"));
-        }
-        let raw = Raw::Body(at..at + line.len());
-        self.lines.push(Line { entry: Entry::from_json(value)?, raw });
-        Ok(())
-    }
-
-    fn check_ids(&self) -> Result<(), String> {
+    pub(crate) fn check_ids(&self) -> Result<(), String> {
         let mut seen = std::collections::HashSet::new();
         match self.lines.iter().find(|l| !seen.insert(&l.entry.id)) {
             Some(line) => Err(format!("the id '{}' stands twice", line.entry.id)),
@@ -217,10 +155,7 @@ impl Manifest {
 
     /// Parses, or ends with the contract's `bad`, 4.
     pub fn parse_or_bad(bytes: &[u8]) -> Result<Self, Error> {
-        Self::parse(bytes).map_err(|what| {
-            Error::new(exit::swr::MANIFEST, format!("the manifest is unusable: {what}"))
-                .hint("bring back a copy of it, or move it aside and swr autopilot makes a new one")
-        })
+        Self::parse(bytes).map_err(|what| unusable(&what))
     }
 
     /// The entry with this id.
@@ -278,6 +213,12 @@ impl Manifest {
         hasher.update(&self.body);
         hasher.finish()
     }
+}
+
+/// The contract's `bad`, 4, of a manifest that cannot be parsed.
+pub fn unusable(what: &str) -> Error {
+    Error::new(exit::swr::MANIFEST, format!("the manifest is unusable: {what}"))
+        .hint("bring back a copy of it, or move it aside and swr autopilot makes a new one")
 }
 
 #[cfg(test)]

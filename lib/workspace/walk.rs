@@ -282,7 +282,7 @@ mod tests {
         for n in 0..40 {
             std::fs::create_dir_all(dir.join(format!("many/{}/{n}", n % 7))).unwrap();
         }
-        let open = || std::fs::File::open(&dir).unwrap();
+        let open = || std::fs::File::open(dir).unwrap();
         let paths = |walk: Walk| walk.nodes.into_iter().map(|n| (n.path, n.what)).collect::<Vec<_>>();
         assert_eq!(paths(tree(open(), 1)), paths(tree(open(), 5)));
         let walk = tree_where(open(), 2, &|path, _| path != b"many");
