@@ -115,7 +115,8 @@ pub(crate) fn streamed(
     })
     .map_err(unusable)?;
     drop(receive);
-    let lines = pieces.into_iter().filter_map(OnceLock::into_inner).flatten().collect();
+    let mut lines = Vec::with_capacity(pieces.iter().filter_map(OnceLock::get).map(Vec::len).sum());
+    pieces.into_iter().filter_map(OnceLock::into_inner).for_each(|mut piece| lines.append(&mut piece));
     Ok((reading.end(lines).map_err(unusable)?, in_order(done)?))
 }
 

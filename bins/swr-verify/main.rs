@@ -43,16 +43,13 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     };
     let (manifest, found) = &*looked;
     let looked: Vec<_> = look::chosen(manifest, &options.only).into_iter().zip(found).collect();
-    let mut verdicts = ManuallyDrop::new(Vec::with_capacity(looked.len()));
-    for (entry, result) in &looked {
-        let say = |state, detail: String| Verdict::new(state, entry.kind(), entry.id.as_str(), detail);
-        if result.findings.is_empty() {
-            verdicts.push(say(State::Ok, result.proof.words()));
-        }
-        verdicts.extend(result.findings.iter().map(|f| say(f.state, f.detail.clone())));
-    }
+    let verdicts = looked.iter().flat_map(|(entry, result)| {
+        let say = |state, detail| Verdict::new(state, entry.kind(), entry.id.as_str(), detail);
+        let healthy = result.findings.is_empty().then(|| say(State::Ok, result.proof.words()));
+        healthy.into_iter().chain(result.findings.iter().map(move |f| say(f.state, f.detail.clone())))
+    });
     // All are known now: one write, since a line each costs more than the look.
-    report.say_all(verdicts.iter())?;
+    report.say_all(verdicts)?;
     let found: Vec<_> = looked.iter().map(|(e, r)| (*e, r.findings.as_slice())).collect();
     if let Some(signature) = wipe::signature(&found).filter(|_| options.only.is_empty()) {
         report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;

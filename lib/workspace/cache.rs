@@ -122,13 +122,14 @@ impl Cache {
 }
 
 fn id_of(line: &str) -> &str {
-    line.split(' ').next().unwrap_or_default()
+    // Ids are short: a search made for long text would cost more.
+    line.bytes().position(|b| b == b' ').map_or(line, |end| &line[..end])
 }
 
 /// A line `ID FINGERPRINT HASH WALL`.
 fn parse(line: &str) -> Option<(&str, Record)> {
-    let (id, rest) = line.split_once(' ')?;
-    let (fingerprint, rest) = rest.split_at_checked(64)?;
+    let id = id_of(line);
+    let (fingerprint, rest) = line[id.len()..].strip_prefix(' ')?.split_at_checked(64)?;
     let (hash, wall) = rest.strip_prefix(' ')?.split_at_checked(64)?;
     let (fingerprint, hash) = (Sha::from_hex(fingerprint)?, Sha::from_hex(hash)?);
     let wall = wall.strip_prefix(' ')?.parse().ok()?;

@@ -52,7 +52,7 @@ impl<'a> Keys<'a> {
 
     fn take(&mut self, key: &str) -> Option<Json<'a>> {
         let at = self.0.iter().rposition(|(k, _)| k == key)?;
-        Some(self.0.remove(at).1)
+        if at + 1 == self.0.len() { self.0.pop().map(|(_, v)| v) } else { Some(self.0.remove(at).1) }
     }
 
     pub(crate) fn text(&mut self, key: &str) -> Result<Option<Cow<'a, str>>, String> {
