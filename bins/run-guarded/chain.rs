@@ -53,8 +53,8 @@ struct Had {
 }
 
 impl<'a> Chain<'a> {
-    /// A chain over candidates, best first. All runs together get twice the budget of the first candidate, and that
-    /// of the scout on top where it is another.
+    /// A chain over candidates, best first. The runs of the first one get twice its budget together, and those of the
+    /// scout after it the scout's own.
     pub(crate) fn new(tool: &'a str, question: Question<'a>, candidates: Vec<&'a Model>) -> Self {
         let mut chain = Self {
             tool,
@@ -66,8 +66,7 @@ impl<'a> Chain<'a> {
             last: "model",
         };
         let first = chain.candidates.first().map_or(Duration::ZERO, |m| chain.budget(m) * 2);
-        let scout = chain.candidates.iter().skip(1).find(|m| m.role == routing::SCOUT);
-        chain.deadline = Deadline::after(first + scout.map_or(Duration::ZERO, |m| chain.budget(m)));
+        chain.deadline = Deadline::after(first);
         chain
     }
 
@@ -85,6 +84,10 @@ impl<'a> Chain<'a> {
                     continue;
                 }
             };
+            if self.runs > 0 {
+                // However late the one before it was stopped, the scout has its own budget.
+                self.deadline = Deadline::after(self.budget(model));
+            }
             if let Some(text) = self.ask(&ready)? {
                 return Ok(Answer { text, by: ready });
             }
