@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use contract::{Error, Fix, clock};
 use files::atomic::make_dir;
 use files::beneath::Root;
-use rustix::fs::{RenameFlags, renameat_with};
+use files::tree::rename_new_at;
+use rustix::fs::CWD;
 use rustix::io::Errno;
 
 /// A thing that stands aside.
@@ -37,7 +38,8 @@ pub(crate) fn place(fix: &Fix, home: &Path, id: &str, path: &[u8]) -> Result<Pat
 /// Moves `path` to `place`; on another filesystem beside itself as `NAME.aside-N`. Never overwrites.
 pub(crate) fn move_aside(root: &Root, path: &[u8], place: &Path) -> io::Result<Aside> {
     let from = root.place(path)?;
-    match renameat_with(&from.parent, from.name.as_slice(), rustix::fs::CWD, place, RenameFlags::NOREPLACE) {
+    let to = place.as_os_str().as_bytes();
+    match rename_new_at(&from.parent, &from.name, CWD, to) {
         Ok(()) => return Ok(Aside { place: place.to_owned() }),
         Err(Errno::XDEV) => {}
         Err(cause) => return Err(cause.into()),
@@ -45,13 +47,7 @@ pub(crate) fn move_aside(root: &Root, path: &[u8], place: &Path) -> io::Result<A
     for n in 1..10_000_u32 {
         let mut name = from.name.clone();
         name.extend_from_slice(format!(".aside-{n}").as_bytes());
-        match renameat_with(
-            &from.parent,
-            from.name.as_slice(),
-            &from.parent,
-            name.as_slice(),
-            RenameFlags::NOREPLACE,
-        ) {
+        match rename_new_at(&from.parent, &from.name, &from.parent, &name) {
             Ok(()) => {
                 let mut beside = root.path().join(OsStr::from_bytes(path));
                 beside.set_file_name(OsStr::from_bytes(&name));
@@ -67,5 +63,5 @@ pub(crate) fn move_aside(root: &Root, path: &[u8], place: &Path) -> io::Result<A
 /// Puts a thing back to `path`, if nothing is there.
 pub(crate) fn put_back(root: &Root, path: &[u8], aside: &Path) -> io::Result<()> {
     let to = root.place(path)?;
-    Ok(renameat_with(rustix::fs::CWD, aside, &to.parent, to.name.as_slice(), RenameFlags::NOREPLACE)?)
+    Ok(rename_new_at(CWD, aside.as_os_str().as_bytes(), &to.parent, &to.name)?)
 }

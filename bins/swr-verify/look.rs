@@ -120,8 +120,11 @@ pub(crate) fn streamed(
     Ok((reading.end(lines).map_err(unusable)?, in_order(done)?))
 }
 
+/// A piece's number and its results.
+type Done = (usize, Result<Vec<Found>, Error>);
+
 /// The results of pieces that were finished in any order.
-fn in_order(done: Mutex<Vec<(usize, Result<Vec<Found>, Error>)>>) -> Result<Vec<Found>, Error> {
+fn in_order(done: Mutex<Vec<Done>>) -> Result<Vec<Found>, Error> {
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|(at, _)| *at);
     let mut all = Vec::with_capacity(done.len() * PIECE);
