@@ -11,7 +11,7 @@ use workspace::cache::Cache;
 use workspace::place::Places;
 use workspace::reading::{ENTRIES, Reading};
 use workspace::verify::{Depth, Result as Found};
-use workspace::{Entry, Header, Line, Manifest, Shape};
+use workspace::{Entry, Header, Line, Shape, manifest};
 
 /// From so many bytes on a manifest is large.
 pub(crate) const LARGE: usize = 64 << 10;
@@ -22,11 +22,6 @@ const PIECE: usize = 64;
 pub(crate) struct Settings {
     pub(crate) deep: bool,
     pub(crate) jobs: usize,
-}
-
-/// The entries named, or all.
-pub(crate) fn chosen<'a>(manifest: &'a Manifest, only: &[String]) -> Vec<&'a Entry> {
-    manifest.lines.iter().map(|l| &l.entry).filter(|e| only.is_empty() || only.contains(&e.id)).collect()
 }
 
 /// Looks at entries; the results are in their order.
@@ -68,13 +63,14 @@ pub(crate) fn all(
     in_order(done)
 }
 
-/// Reads a large manifest, each entry looked at while the next ones are read; the results are in manifest order.
+/// Reads a large manifest, each entry looked at while the next ones are read: the lines in pieces, and what each one
+/// looks like, both in manifest order.
 pub(crate) fn streamed(
     bytes: &[u8],
     settings: &Settings,
     cache: &Cache,
-) -> Result<(Manifest, Vec<Found>), Error> {
-    let unusable = |what: String| workspace::manifest::unusable(&what);
+) -> Result<(Vec<Vec<Line>>, Vec<Found>), Error> {
+    let unusable = |what: String| manifest::unusable(&what);
     let mut reading = Reading::begin(bytes).map_err(unusable)?;
     let places = Places::open(&reading.header)?;
     let depth = Depth { deep: settings.deep, cache: Some(cache), now: clock::now().wall, jobs: 1 };
@@ -115,9 +111,9 @@ pub(crate) fn streamed(
     })
     .map_err(unusable)?;
     drop(receive);
-    let mut lines = Vec::with_capacity(pieces.iter().filter_map(OnceLock::get).map(Vec::len).sum());
-    pieces.into_iter().filter_map(OnceLock::into_inner).for_each(|mut piece| lines.append(&mut piece));
-    Ok((reading.end(lines).map_err(unusable)?, in_order(done)?))
+    let lines: Vec<Vec<Line>> = pieces.into_iter().filter_map(OnceLock::into_inner).collect();
+    manifest::check_ids(lines.iter().flatten()).map_err(unusable)?;
+    Ok((lines, in_order(done)?))
 }
 
 /// A piece's number and its results.
@@ -135,10 +131,10 @@ fn in_order(done: Mutex<Vec<Done>>) -> Result<Vec<Found>, Error> {
 }
 
 /// Puts what was hashed into the cache and drops entries that the manifest no longer has.
-pub(crate) fn remember(cache: &mut Cache, manifest: &Manifest, looked: &[(&Entry, &Found)], host: Sha) {
+pub(crate) fn remember(cache: &mut Cache, entries: &[Vec<Line>], looked: &[(&Entry, &Found)], host: Sha) {
     let now = clock::now().wall;
     cache.set_host(host);
-    let ids: HashSet<&str> = manifest.lines.iter().map(|l| l.entry.id.as_str()).collect();
+    let ids: HashSet<&str> = entries.iter().flatten().map(|l| l.entry.id.as_str()).collect();
     cache.retain(|id| ids.contains(id));
     for (entry, found) in looked {
         if let Some((fingerprint, hash)) = found.hashed {

@@ -11,7 +11,7 @@ use contract::message::note;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
 use workspace::cache::Cache;
 use workspace::verify::Result as Found;
-use workspace::{Manifest, read, wipe};
+use workspace::{Entry, Line, Manifest, read, wipe};
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
@@ -41,8 +41,9 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         Ok(looked) => ManuallyDrop::new(looked),
         Err(error) => return Err(read::bad_line(error, "manifest", &mut report)?.into()),
     };
-    let (manifest, found) = &*looked;
-    let looked: Vec<_> = look::chosen(manifest, &options.only).into_iter().zip(found).collect();
+    let (entries, found) = &*looked;
+    let chosen = entries.iter().flatten().map(|l| &l.entry).filter(|e| options.chooses(e));
+    let looked: Vec<_> = chosen.zip(found).collect();
     let verdicts = looked.iter().flat_map(|(entry, result)| {
         let say = |state, detail| Verdict::new(state, entry.kind(), entry.id.as_str(), detail);
         let healthy = result.findings.is_empty().then(|| say(State::Ok, result.proof.words()));
@@ -63,7 +64,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         report.say(&Verdict::new(State::Degraded, Kind::Manifest, "moved-host", why))?;
     }
     if let Some(host) = host.filter(|_| options.update_cache) {
-        look::remember(&mut cache, manifest, &looked, host);
+        look::remember(&mut cache, entries, &looked, host);
         // What was not remembered is hashed again; a full disk takes no verdict away.
         if let Err(trouble) = look::save(&cache, &home, &cache_path) {
             note("swr-verify", &trouble.message);
@@ -72,8 +73,8 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     Ok(report.code())
 }
 
-/// The manifest and what each entry looks like, or each one named.
-fn look(bytes: &[u8], options: &Options, cache: &Cache) -> Result<(Manifest, Vec<Found>), Error> {
+/// The manifest's lines in pieces, and what each entry looks like, or each one chosen.
+fn look(bytes: &[u8], options: &Options, cache: &Cache) -> Result<(Vec<Vec<Line>>, Vec<Found>), Error> {
     if bytes.len() >= look::LARGE && options.only.is_empty() {
         return look::streamed(bytes, &options.settings(), cache);
     }
@@ -81,12 +82,16 @@ fn look(bytes: &[u8], options: &Options, cache: &Cache) -> Result<(Manifest, Vec
     if let Some(id) = options.only.iter().find(|id| manifest.entry(id).is_none()) {
         return Err(Error::usage(format!("no entry has the id '{id}'")).hint("swr check names every id"));
     }
-    let entries = look::chosen(&manifest, &options.only);
+    let entries: Vec<_> = manifest.lines.iter().map(|l| &l.entry).filter(|e| options.chooses(e)).collect();
     let found = look::all(&manifest.header, &entries, &options.settings(), cache)?;
-    Ok((manifest, found))
+    Ok((vec![manifest.lines], found))
 }
 
 impl Options {
+    fn chooses(&self, entry: &Entry) -> bool {
+        self.only.is_empty() || self.only.contains(&entry.id)
+    }
+
     fn settings(&self) -> look::Settings {
         let jobs = self.jobs.unwrap_or_else(engine::threads::available).clamp(1, 8);
         look::Settings { deep: self.deep, jobs }

@@ -145,14 +145,6 @@ impl Manifest {
         reading.end(lines)
     }
 
-    pub(crate) fn check_ids(&self) -> Result<(), String> {
-        let mut seen = std::collections::HashSet::new();
-        match self.lines.iter().find(|l| !seen.insert(&l.entry.id)) {
-            Some(line) => Err(format!("the id '{}' stands twice", line.entry.id)),
-            None => Ok(()),
-        }
-    }
-
     /// Parses, or ends with the contract's `bad`, 4.
     pub fn parse_or_bad(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).map_err(|what| unusable(&what))
@@ -212,6 +204,15 @@ impl Manifest {
         let mut hasher = files::digest::Hasher::default();
         hasher.update(&self.body);
         hasher.finish()
+    }
+}
+
+/// Whether no id stands twice.
+pub fn check_ids<'a>(entries: impl IntoIterator<Item = &'a Line>) -> Result<(), String> {
+    let mut seen = std::collections::HashSet::new();
+    match entries.into_iter().find(|l| !seen.insert(&l.entry.id)) {
+        Some(line) => Err(format!("the id '{}' stands twice", line.entry.id)),
+        None => Ok(()),
     }
 }
 

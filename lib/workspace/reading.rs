@@ -6,7 +6,7 @@ use std::str::Split;
 use crate::entry::Entry;
 use crate::fields::Keys;
 use crate::json;
-use crate::manifest::{Header, LIMIT, Line, Manifest, Raw, Signature};
+use crate::manifest::{self, Header, LIMIT, Line, Manifest, Raw, Signature};
 
 /// A longer line is refused.
 const LINE: usize = 1 << 20;
@@ -64,12 +64,11 @@ impl<'a> Reading<'a> {
         Ok(entries)
     }
 
-    /// The manifest, once no entry is left; `lines` are all of them in order.
+    /// The manifest, once no entry is left (who needs no manifest checks the ids alone); `lines` are all of them in order.
     pub fn end(self, lines: Vec<Line>) -> Result<Manifest, String> {
         let body = self.bytes[..self.end.unwrap_or(self.bytes.len())].to_vec();
-        let manifest = Manifest { header: self.header, lines, body, signatures: self.signatures };
-        manifest.check_ids()?;
-        Ok(manifest)
+        manifest::check_ids(&lines)?;
+        Ok(Manifest { header: self.header, lines, body, signatures: self.signatures })
     }
 
     /// An entry, or `None` of a signature.
