@@ -16,7 +16,7 @@ use workspace::{Entry, Header, Line, Shape, manifest};
 /// From so many bytes on a manifest is large.
 pub(crate) const LARGE: usize = 64 << 10;
 /// Entries that a thread takes at a time.
-const PIECE: usize = 64;
+const PIECE: usize = 128;
 
 /// How to look.
 pub(crate) struct Settings {
