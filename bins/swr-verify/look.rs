@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 
 use contract::{Error, clock, mode};
@@ -24,6 +24,13 @@ pub(crate) struct Settings {
     pub(crate) jobs: usize,
 }
 
+impl Settings {
+    /// How deep to look, `jobs` threads in each tree.
+    fn depth<'a>(&self, cache: &'a Cache, jobs: usize) -> Depth<'a> {
+        Depth { deep: self.deep, cache: Some(cache), now: clock::now().wall, jobs }
+    }
+}
+
 /// Looks at entries; the results are in their order.
 pub(crate) fn all(
     header: &Header,
@@ -34,33 +41,15 @@ pub(crate) fn all(
     let places = Places::open(header)?;
     // The trees share the threads; a lone one may use all.
     let trees = entries.iter().filter(|e| matches!(e.shape, Shape::Tree { .. })).count();
-    let inner = settings.jobs / trees.clamp(1, settings.jobs);
-    let depth = Depth { deep: settings.deep, cache: Some(cache), now: clock::now().wall, jobs: inner };
+    let depth = settings.depth(cache, settings.jobs / trees.clamp(1, settings.jobs));
     // Few entries are taken one by one, since one may be a whole tree; many in pieces, since one is a mere `stat`.
     let piece = (entries.len() / (settings.jobs * 8)).clamp(1, PIECE);
-    let pieces: Vec<&[&Entry]> = entries.chunks(piece).collect();
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(pieces.len()));
-    let work = || {
-        let mut near = places.near();
-        let take = || {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            Some((at, *pieces.get(at)?))
-        };
-        while let Some((at, piece)) = take() {
-            let found = piece.iter().map(|entry| near.look(entry, &depth)).collect();
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, found));
-        }
-    };
-    std::thread::scope(|scope| {
-        // A thread costs more than a few `stat` calls: only many entries are shared out.
-        for _ in 1..settings.jobs.min(entries.len() / 8 + 1) {
-            // Where no thread can be had, this one does it all.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
-    });
-    in_order(done)
+    // A thread costs more than a few `stat` calls: only many entries are shared out.
+    let threads = settings.jobs.min(entries.len() / 8 + 1);
+    shared(&places, &depth, threads, |give| {
+        entries.chunks(piece).for_each(|piece| give(piece.to_vec()));
+        Ok(())
+    })
 }
 
 /// Reads a large manifest, each entry looked at while the next ones are read: the lines in pieces, and what each one
@@ -73,54 +62,57 @@ pub(crate) fn streamed(
     let unusable = |what: String| manifest::unusable(&what);
     let mut reading = Reading::begin(bytes).map_err(unusable)?;
     let places = Places::open(&reading.header)?;
-    let depth = Depth { deep: settings.deep, cache: Some(cache), now: clock::now().wall, jobs: 1 };
     let pieces: Vec<OnceLock<Vec<Line>>> = (0..=ENTRIES / PIECE).map(|_| OnceLock::new()).collect();
-    let (send, receive) = mpsc::channel::<(usize, &[Line])>();
+    let found = shared(&places, &settings.depth(cache, 1), settings.jobs, |give| {
+        for piece in &pieces {
+            let lines = reading.entries(PIECE).map_err(unusable)?;
+            if lines.is_empty() {
+                break;
+            }
+            give(piece.get_or_init(|| lines).iter().map(|l| &l.entry).collect());
+        }
+        manifest::check_ids(pieces.iter().filter_map(OnceLock::get).flatten()).map_err(unusable)
+    })?;
+    Ok((pieces.into_iter().filter_map(OnceLock::into_inner).collect(), found))
+}
+
+/// Looks at the pieces that `read` gives, `threads` of them at once; the results are in the order they were given. An
+/// error of `read` ends the looking.
+fn shared<'e>(
+    places: &Places,
+    depth: &Depth,
+    threads: usize,
+    read: impl FnOnce(&mut dyn FnMut(Vec<&'e Entry>)) -> Result<(), Error>,
+) -> Result<Vec<Found>, Error> {
+    let (send, receive) = mpsc::channel::<(usize, Vec<&Entry>)>();
     let (receive, stop) = (Mutex::new(receive), AtomicBool::new(false));
     let done = Mutex::new(Vec::new());
     let work = || {
         let mut near = places.near();
         // The sender goes when all is read, so each wait ends.
         let take = || receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        while let Ok((at, lines)) = take() {
-            let lines = lines.iter().take_while(|_| !stop.load(Ordering::Relaxed));
-            let found = lines.map(|line| near.look(&line.entry, &depth)).collect();
+        while let Ok((at, piece)) = take() {
+            let piece = piece.iter().take_while(|_| !stop.load(Ordering::Relaxed));
+            let found: Result<Vec<Found>, Error> = piece.map(|entry| near.look(entry, depth)).collect();
             done.lock().unwrap_or_else(PoisonError::into_inner).push((at, found));
         }
     };
-    let read = |reading: &mut Reading<'_>, send: mpsc::Sender<_>| {
-        for (at, piece) in pieces.iter().enumerate() {
-            let lines = reading.entries(PIECE)?;
-            if lines.is_empty() {
-                break;
-            }
-            // Nobody hears it only where no thread could be had.
-            let _ = send.send((at, piece.get_or_init(|| lines).as_slice()));
-        }
-        Ok(())
-    };
     std::thread::scope(|scope| {
-        for _ in 1..settings.jobs {
+        for _ in 1..threads {
             // Where no thread can be had, this one does it all.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
-        let result = read(&mut reading, send);
+        let mut count = 0;
+        let result = read(&mut |piece| {
+            // The receiver outlives this.
+            let _ = send.send((count, piece));
+            count += 1;
+        });
         stop.store(result.is_err(), Ordering::Relaxed);
+        drop(send);
         work();
         result
-    })
-    .map_err(unusable)?;
-    drop(receive);
-    let lines: Vec<Vec<Line>> = pieces.into_iter().filter_map(OnceLock::into_inner).collect();
-    manifest::check_ids(lines.iter().flatten()).map_err(unusable)?;
-    Ok((lines, in_order(done)?))
-}
-
-/// A piece's number and its results.
-type Done = (usize, Result<Vec<Found>, Error>);
-
-/// The results of pieces that were finished in any order.
-fn in_order(done: Mutex<Vec<Done>>) -> Result<Vec<Found>, Error> {
+    })?;
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|(at, _)| *at);
     let mut all = Vec::with_capacity(done.len() * PIECE);

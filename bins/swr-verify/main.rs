@@ -36,12 +36,12 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let bytes = if path.as_os_str() == "-" { read::stdin() } else { read::file(&path) };
     let cache_path = home.join("verify.cache");
     let mut cache = if options.no_cache { Cache::default() } else { Cache::load(&cache_path) };
-    // The process ends before these: giving back thousands of pieces of memory would be a tenth of a look.
-    let looked = match bytes.and_then(|bytes| look(&bytes, &options, &cache)) {
+    // The process ends before it: giving back thousands of pieces of memory would be a tenth of a look.
+    let kept = match bytes.and_then(|bytes| look(&bytes, &options, &cache)) {
         Ok(looked) => ManuallyDrop::new(looked),
         Err(error) => return Err(read::bad_line(error, "manifest", &mut report)?.into()),
     };
-    let (entries, found) = &*looked;
+    let (entries, found) = &*kept;
     let chosen = entries.iter().flatten().map(|l| &l.entry).filter(|e| options.chooses(e));
     let looked: Vec<_> = chosen.zip(found).collect();
     let verdicts = looked.iter().flat_map(|(entry, result)| {

@@ -1,6 +1,5 @@
 //! The verdict line `STATE<TAB>KIND<TAB>SUBJECT<TAB>DETAIL`: words that travel through pipes.
 
-use std::borrow::Borrow;
 use std::io::{self, Write as _};
 use std::marker::PhantomData;
 
@@ -219,10 +218,9 @@ impl<F: Family> Report<F> {
     }
 
     /// Prints many verdicts in one write and folds them in.
-    pub fn say_all(&mut self, verdicts: impl IntoIterator<Item = impl Borrow<Verdict>>) -> Result<(), Error> {
+    pub fn say_all(&mut self, verdicts: impl IntoIterator<Item = Verdict>) -> Result<(), Error> {
         let mut text = Vec::new();
         for verdict in verdicts {
-            let verdict = verdict.borrow();
             self.worst = F::worse(self.worst, F::code(verdict.state, verdict.kind));
             if self.json {
                 text.extend_from_slice(&verdict.json());

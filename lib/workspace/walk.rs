@@ -2,11 +2,12 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use files::beneath;
 use files::open::Print;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
+use rustix::io::Errno;
 
 /// Deeper directories are reported as unreadable: each level holds a descriptor.
 const DEPTH: usize = 200;
@@ -61,29 +62,31 @@ pub fn tree(dir: impl AsFd, jobs: usize) -> Walk {
 
 /// The same, but a directory is entered only when `enter` says so of its path and node; it is listed all the same.
 pub fn tree_where(dir: impl AsFd, jobs: usize, enter: Enter<'_>) -> Walk {
-    let top = match dir.as_fd().try_clone_to_owned() {
-        Ok(dir) => Directory { parent: Arc::new(dir), name: b".".to_vec(), path: Vec::new(), depth: 0 },
+    let (mut walk, mut buffer) = (Walk::default(), Vec::with_capacity(LISTING));
+    let top = match open_dir(&dir, b".") {
+        Ok(dir) => Arc::new(dir),
         Err(cause) => return Walk { nodes: Vec::new(), unreadable: vec![(Vec::new(), cause)] },
     };
-    let queue = Queue { open: Mutex::new((vec![top], 0)), changed: Condvar::new() };
-    let mut walk = Walk::default();
-    let mut buffer = Vec::with_capacity(LISTING);
-    // A thread costs more than a few directories.
-    for _ in 0..ALONE {
-        let Some(directory) = queue.next() else { break };
-        let found = walk.list(directory, &mut buffer, enter);
+    let queue = Queue::default();
+    walk.members(&top, &mut Vec::new(), 1, &mut buffer, &mut queue.open().waiting);
+    let next = |walk: &mut Walk, buffer: &mut Vec<u8>| {
+        let Some(directory) = queue.next() else { return false };
+        let found = walk.list(directory, buffer, enter);
         queue.done(found);
+        true
+    };
+    // A thread costs more than a few directories.
+    let mut few = ALONE;
+    while few > 0 && next(&mut walk, &mut buffer) {
+        few -= 1;
     }
     std::thread::scope(|scope| {
         let rest = || {
             let (mut walk, mut buffer) = (Walk::default(), Vec::with_capacity(LISTING));
-            while let Some(directory) = queue.next() {
-                let found = walk.list(directory, &mut buffer, enter);
-                queue.done(found);
-            }
+            while next(&mut walk, &mut buffer) {}
             walk
         };
-        let helpers = jobs.saturating_sub(1).min(queue.length());
+        let helpers = jobs.saturating_sub(1).min(queue.open().waiting.len());
         // Where no thread can be had, this one does it all.
         let helper = |_| std::thread::Builder::new().spawn_scoped(scope, rest).ok();
         let helpers: Vec<_> = (0..helpers).filter_map(helper).collect();
@@ -108,37 +111,46 @@ struct Directory {
     depth: usize,
 }
 
-/// Directories to be listed, the last found first so that few descriptors are open, and how many are being listed.
+/// Directories to be listed, shared by threads.
+#[derive(Default)]
 struct Queue {
-    open: Mutex<(Vec<Directory>, usize)>,
+    open: Mutex<Open>,
     changed: Condvar,
 }
 
+#[derive(Default)]
+struct Open {
+    /// The last found is the next, so that few descriptors are open.
+    waiting: Vec<Directory>,
+    /// How many are being listed, each of which may find more.
+    listed: usize,
+}
+
 impl Queue {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The next directory; waits while a listing may still find one, and each listing ends.
     fn next(&self) -> Option<Directory> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let more = self.changed.wait_while(open, |(waiting, listed)| waiting.is_empty() && *listed > 0);
-        let mut open = more.unwrap_or_else(PoisonError::into_inner);
-        let directory = open.0.pop()?;
-        open.1 += 1;
+        let more = |open: &mut Open| open.waiting.is_empty() && open.listed > 0;
+        let mut open = self.changed.wait_while(self.open(), more).unwrap_or_else(PoisonError::into_inner);
+        let directory = open.waiting.pop()?;
+        open.listed += 1;
         Some(directory)
     }
 
     /// One listing ended and found these.
     fn done(&self, found: Vec<Directory>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.1 -= 1;
-        open.0.extend(found);
+        let mut open = self.open();
+        open.listed -= 1;
+        open.waiting.extend(found);
         self.changed.notify_all();
-    }
-
-    fn length(&self) -> usize {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).0.len()
     }
 }
 
 impl Walk {
+    /// Adds what another thread saw; the larger part is not moved.
     fn add(&mut self, mut other: Self) {
         if other.nodes.len() > self.nodes.len() {
             std::mem::swap(self, &mut other);
@@ -147,45 +159,32 @@ impl Walk {
         self.unreadable.extend(other.unreadable);
     }
 
-    /// Lists one directory, the members below it included; returns the directories to be listed next.
+    /// Lists one directory below the top, its own node included; returns the directories found in it.
     fn list(&mut self, directory: Directory, buffer: &mut Vec<u8>, enter: Enter<'_>) -> Vec<Directory> {
         let Directory { parent, name, mut path, depth } = directory;
-        let top = depth == 0;
-        // Looked at again, since it may have been replaced since its parent was listed.
-        let node = if top { Ok(None) } else { node(&*parent, &name, &path) };
-        let mut node = match node {
-            Ok(None) if !top => return Vec::new(),
-            Ok(node) => node,
-            Err(cause) => {
-                self.unreadable.push((path, cause));
-                return Vec::new();
-            }
-        };
-        let another = node.as_ref().is_some_and(|node| !matches!(node.what, What::Dir { .. }));
-        if another || node.as_ref().is_some_and(|node| !enter(&path, node)) {
-            self.nodes.extend(node);
-            return Vec::new();
-        }
-        let opened =
-            if depth > DEPTH { Err(io::Error::from_raw_os_error(40)) } else { open_dir(&*parent, &name) };
-        let dir = match opened {
-            Ok(dir) => Arc::new(dir),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Vec::new(),
-            Err(cause) => {
-                self.unreadable.push((path, cause));
-                return Vec::new();
-            }
-        };
         let mut found = Vec::new();
-        let empty = self.members(&dir, &mut path, depth, buffer, &mut found);
-        if let Some(node) = &mut node {
-            node.what = What::Dir { empty };
+        // Looked at only now: something else may be there since its parent was listed.
+        let listed = node(&*parent, &name, &path).and_then(|node| {
+            let Some(mut node) = node else { return Ok(None) };
+            if matches!(node.what, What::Dir { .. }) && enter(&path, &node) {
+                if depth > DEPTH {
+                    return Err(Errno::LOOP.into());
+                }
+                let dir = Arc::new(open_dir(&*parent, &name)?);
+                let empty = self.members(&dir, &mut path, depth + 1, buffer, &mut found);
+                node.what = What::Dir { empty };
+            }
+            Ok(Some(node))
+        });
+        match listed {
+            Ok(node) => self.nodes.extend(node),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+            Err(cause) => self.unreadable.push((path, cause)),
         }
-        self.nodes.extend(node);
         found
     }
 
-    /// Every member of one directory; whether there is none.
+    /// Every member of one directory, its directories to `found` and the others seen; whether there is none.
     fn members(
         &mut self,
         dir: &Arc<OwnedFd>,
@@ -214,29 +213,24 @@ impl Walk {
                 path.push(b'/');
             }
             path.extend_from_slice(name);
-            if entry.file_type() == FileType::Directory {
-                found.push(Directory {
-                    parent: Arc::clone(dir),
-                    name: name.to_vec(),
-                    path: path.clone(),
-                    depth: depth + 1,
-                });
-            } else {
-                match node(dir, name, path) {
-                    // Its type was not told, or has changed.
-                    Ok(Some(Node { what: What::Dir { .. }, path, .. })) => found.push(Directory {
-                        parent: Arc::clone(dir),
-                        name: name.to_vec(),
-                        path,
-                        depth: depth + 1,
-                    }),
-                    Ok(node) => self.nodes.extend(node),
-                    Err(cause) => self.unreadable.push((path.clone(), cause)),
-                }
+            // Not every filesystem tells the type; a directory is looked at when its turn comes.
+            if entry.file_type() == FileType::Directory || !self.add_other(dir, name, path) {
+                let (parent, name) = (Arc::clone(dir), name.to_vec());
+                found.push(Directory { parent, name, path: path.clone(), depth });
             }
             path.truncate(length);
         }
         empty
+    }
+
+    /// Adds a member that is no directory; whether it was none.
+    fn add_other(&mut self, dir: &impl AsFd, name: &[u8], path: &[u8]) -> bool {
+        match node(dir, name, path) {
+            Ok(Some(Node { what: What::Dir { .. }, .. })) => return false,
+            Ok(node) => self.nodes.extend(node),
+            Err(cause) => self.unreadable.push((path.to_vec(), cause)),
+        }
+        true
     }
 }
 
@@ -249,7 +243,7 @@ fn open_dir(parent: &impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
 fn node(dir: &impl AsFd, name: &[u8], path: &[u8]) -> io::Result<Option<Node>> {
     let stat = match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(Errno::NOENT) => return Ok(None),
         Err(cause) => return Err(cause.into()),
     };
     let what = match beneath::kind_of(&stat) {
@@ -257,7 +251,7 @@ fn node(dir: &impl AsFd, name: &[u8], path: &[u8]) -> io::Result<Option<Node>> {
         FileType::Directory => What::Dir { empty: false },
         FileType::Symlink => match rustix::fs::readlinkat(dir, name, Vec::new()) {
             Ok(target) => What::Link(target.into_bytes()),
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(Errno::NOENT) => return Ok(None),
             Err(cause) => return Err(cause.into()),
         },
         _ => What::Other,
