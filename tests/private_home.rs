@@ -188,6 +188,15 @@ pub fn wait(child: &mut Child, end: Instant) -> Option<std::process::ExitStatus>
     }
 }
 
+/// Waits until a file is there.
+pub fn appears(path: &Path) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !path.exists() {
+        assert!(Instant::now() < end, "{} never appeared", path.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Whether a process whose command line contains `mark` is alive (zombies do not count).
 pub fn alive(mark: &str) -> bool {
     fs::read_dir("/proc").unwrap().flatten().any(|entry| {

@@ -7,9 +7,8 @@ mod swr_tree;
 
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
-use private_home::run;
+use private_home::{appears, run};
 use swr_box::{Box, chmod};
 use swr_tree::{Rng, grow};
 use workspace::Manifest;
@@ -69,11 +68,7 @@ fn what_was_moved_aside_on_another_filesystem_is_found_again_after_a_kill() {
     b.add_tree("t", b"small/t", 2, Some(recipe), &[], &options).sign();
     fs::write(small.0.join("t/s"), "").unwrap();
     let mut first = b.home.command(RESTORE).stderr(Stdio::null()).spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(20);
-    while !b.home.path("started").exists() {
-        assert!(Instant::now() < end, "the first restore never began");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    appears(&b.home.path("started"));
     first.kill().unwrap();
     first.wait().unwrap();
     let out = run(b.home.command(RESTORE).arg("--resume"));

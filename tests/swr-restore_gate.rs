@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use private_home::{Output, alive, run, run_with, wait};
+use private_home::{Output, alive, appears, run, run_with, wait};
 use swr_box::{Box, unfit_keys};
 
 const RESTORE: &str = env!("CARGO_BIN_EXE_swr-restore");
@@ -136,11 +136,7 @@ fn d17_a_held_lock_is_waited_for_within_the_bound_and_then_busy() {
     b.add("slow", b"slow", 1, Some("touch started; sleep 30"), &[]).sign();
     fs::remove_file(b.home.path("slow")).unwrap();
     let mut holder = b.home.command(RESTORE).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(20);
-    while !b.home.path("started").exists() {
-        assert!(Instant::now() < end, "the first restore never began");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    appears(&b.home.path("started"));
     let busy = restore(&b, &["--wait", "0.2"]);
     assert_eq!(busy.code, 75, "{}", busy.err());
     let pid = rustix::process::Pid::from_child(&holder);
@@ -179,11 +175,7 @@ fn a_restore_killed_half_way_is_resumed_and_what_stood_there_is_not_forgotten() 
     b.sign();
     fs::remove_file(b.home.path("t/s")).unwrap();
     let mut first = b.home.command(RESTORE).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(20);
-    while !b.home.path("started").exists() {
-        assert!(Instant::now() < end, "the first restore never began");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    appears(&b.home.path("started"));
     first.kill().unwrap();
     first.wait().unwrap();
     b.home.file("again", "");
