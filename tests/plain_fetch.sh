@@ -5,6 +5,8 @@
 . "${0%/*}/harness.sh"
 # shellcheck source=tests/small_world.sh
 . "$root/tests/small_world.sh"
+# shellcheck source=tests/nginx.sh
+. "$root/tests/nginx.sh"
 
 rm "$tree/out/hf-fetch"
 SELFHEAL_MODE=fix SELFHEAL_TEST_HTTP=1
@@ -16,29 +18,11 @@ if ! command -v nginx >/dev/null; then
 fi
 
 hub=$box/hub/o/r/resolve/main
-mkdir -p "$hub" "$box/nginx" "$box/bare"
+mkdir -p "$hub" "$box/bare"
 trap '[ ! -s "$box/nginx/pid" ] || kill "$(cat "$box/nginx/pid")"; chmod -R u+w "$box"; rm -rf "$box"' EXIT
-user=''
-[ "$(id -u)" != 0 ] || user='user root;'
 # On the first free port from here; nginx says so by its status.
 port=$((20000 + $$ % 20000)) last=$((20000 + $$ % 20000 + 5))
-until [ $port = $last ]; do
-  cat >"$box/nginx/conf" <<END
-$user
-pid $box/nginx/pid;
-error_log $box/nginx/errors;
-events {}
-http {
-  log_format token '\$http_authorization';
-  access_log $box/nginx/tokens token;
-  client_body_temp_path $box/nginx; proxy_temp_path $box/nginx; fastcgi_temp_path $box/nginx;
-  uwsgi_temp_path $box/nginx; scgi_temp_path $box/nginx;
-  server { listen 127.0.0.1:$port; root $box/hub; }
-}
-END
-  nginx -p "$box/nginx" -c "$box/nginx/conf" 2>>"$box/nginx/errors" && break
-  port=$((port + 1))
-done
+until nginx_serves "$box/nginx" "$box/hub" $port || [ $port = $last ]; do port=$((port + 1)); done
 HF_ENDPOINT=http://127.0.0.1:$port
 export HF_ENDPOINT
 

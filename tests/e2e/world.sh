@@ -82,27 +82,13 @@ bring_model() {
 # Serves the kept model as a hub would, from nginx on the loopback interface, and points hf-fetch there.
 serve_models() {
   kept=$("$root/tests/e2e/fetch.sh" model) || die 'no model'
-  PATH=$PATH:/usr/sbin # where Debian keeps it, not on every PATH
+  # shellcheck source=tests/nginx.sh
+  . "$root/tests/nginx.sh"
   command -v nginx >/dev/null || die 'nginx is missing: apt-get install nginx-light'
-  mkdir -p "$world/hub/tmp" && ln -s "$kept" "$world/hub/" || return 74
+  mkdir -p "$world/hub" && ln -s "$kept" "$world/hub/" || return 74
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-  # Workers of a root nginx run as another user, who may not enter a throwaway home.
-  user=''
-  [ "$(id -u)" != 0 ] || user='user root;'
-  cat >"$world/hub/nginx.conf" <<EOT
-$user
-pid $world/hub/pid;
-error_log $world/hub/errors;
-events {}
-http {
-  access_log off;
-  client_body_temp_path $world/hub/tmp; proxy_temp_path $world/hub/tmp; fastcgi_temp_path $world/hub/tmp;
-  uwsgi_temp_path $world/hub/tmp; scgi_temp_path $world/hub/tmp;
-  server { listen 127.0.0.1:$port; root $world/hub; }
-}
-EOT
-  nginx -p "$world/hub" -c "$world/hub/nginx.conf" 2>>"$world/hub/errors" || die "nginx: $(tail -n 1 "$world/hub/errors")"
-  trap 'kill "$(cat "$world/hub/pid")" 2>/dev/null; rm -rf "$world"' EXIT
+  nginx_serves "$world/nginx" "$world/hub" "$port" || die "nginx: $(tail -n 1 "$world/nginx/errors")"
+  trap 'kill "$(cat "$world/nginx/pid")" 2>/dev/null; rm -rf "$world"' EXIT
   HF_ENDPOINT=http://127.0.0.1:$port SELFHEAL_TEST_HTTP=1
   export HF_ENDPOINT SELFHEAL_TEST_HTTP
 }
