@@ -295,6 +295,10 @@ _selfheal_fetch() {
 # of a step: 4, 3, 2, 5.
 selfheal_heal() (
   _selfheal_alone
+  if [ $# != 0 ]; then
+    _selfheal_error 'selfheal_heal takes no argument' 'selfheal_heal'
+    return 64
+  fi
   code=0
   if [ -f "${_selfheal_dir-}/install-shim" ] && ! command sh "$_selfheal_dir/install-shim" --check; then
     selfheal_do 'restore the programs in ~/.shim' command sh "$_selfheal_dir/install-shim" || code=$?

@@ -111,6 +111,7 @@ is 'no consent, no shim' "$(
 is 'shims installed' "$(under "$tree/sh/install-shim" | grep -v '^ok')" 'missing	binary	shim/hf-fetch	there is no working copy to install'
 cp "$good/hf-fetch" "$tree/out/"
 is 'healed by heal' "$(function_of selfheal_heal | head -c 1)$(under "$tree/sh/install-shim" --check | grep -vc '^ok')" '00'
+is 'heal that is asked for help repairs nothing' "$(function_of selfheal_heal --help)" '64 '
 is 'npx with consent' "$(echo y | "$box/.shim/npx" a 'b c')" 'npx true --yes a b c'
 is 'npx without' "$(SELFHEAL_MODE=check && echo y | "$box/.shim/npx" a)" 'npx false a'
 is 'npx without, whatever the caller had saved' "$(SELFHEAL_MODE=check NPM_CONFIG_YES=true && export NPM_CONFIG_YES && "$box/.shim/npx" a)" 'npx false a'
