@@ -1,6 +1,6 @@
 # Programs land in out/. `make help` lists what there is to make.
 .DEFAULT_GOAL := all
-.PHONY: all demo test check e2e fuzz bench install shim dist clean help
+.PHONY: all demo test check e2e fuzz soak bench install shim dist clean help
 
 # Where `make install` puts things; DESTDIR stands before it for packagers.
 PREFIX ?= $(HOME)/.local
@@ -50,6 +50,11 @@ e2e: all ## the tests on the real engine and the real model
 fuzz: ## FUZZ_COUNT mutated model headers
 	@tests/setup build
 	@$(BUILD) cargo run --quiet --locked --release --target '$(TARGET)' -p gguf --example fuzz-gguf -- $(FUZZ_COUNT)
+
+soak: all ## breaker calls and downloads killed at random, about five minutes
+	@tests/setup test
+	@$(BUILD) cargo test --quiet --locked --release --target '$(TARGET)' -p breaker --test breaker_soak -- --ignored --nocapture
+	@python3 tests/soak/fetch.py out/hf-fetch 500 2026
 
 bench: all ## times and sizes against peers measured in the same run
 	@tests/setup bench

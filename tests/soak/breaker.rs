@@ -1,5 +1,5 @@
 //! Thirty-two writers of one subject, half of them killed with -9 at a random moment: the state stays readable, and
-//! there is never more than one probe. `cargo test -p breaker --test breaker_soak -- --ignored --nocapture` is long.
+//! there is never more than one probe. Part of `make soak`.
 #![allow(clippy::disallowed_methods, reason = "tests start programs and lay out files themselves")]
 
 #[path = "../breaker_calls.rs"]
