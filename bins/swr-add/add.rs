@@ -12,7 +12,7 @@ use workspace::entry::is_id;
 use workspace::place::{Places, root_path};
 use workspace::{Entry, Manifest, Shape, name, wipe};
 
-use crate::Options;
+use crate::{Options, no_id};
 
 /// Captures each path and puts it into the manifest.
 pub(crate) fn paths(manifest: &mut Manifest, options: &Options, operands: &[Vec<u8>]) -> Result<(), Error> {
@@ -20,8 +20,7 @@ pub(crate) fn paths(manifest: &mut Manifest, options: &Options, operands: &[Vec<
         let path = entry_path(manifest, operand)?;
         let id = options.id.clone().unwrap_or_else(|| free_id(manifest, &path));
         if !is_id(&id) {
-            return Err(Error::usage(format!("{} is not an id", quoted(id.as_ref())))
-                .hint("letters, digits, '.', '_' and '-', at most 64, the first a letter or digit"));
+            return Err(no_id(&id));
         }
         let entry = capture_entry(manifest, options, id, path)?;
         // Captured as it stands already: the signature still fits.
@@ -58,6 +57,13 @@ fn capture_entry(manifest: &Manifest, options: &Options, id: String, path: Vec<u
         hash: options.hash || keep.hash,
         jobs: engine::threads::available(),
     };
+    if let Some(kind) = options.kind
+        && let Some(what) = capture::misfit(root, below, kind)
+    {
+        let path = quoted(OsStr::from_bytes(&blank.path));
+        return Err(Error::usage(format!("{path} is {what}: --kind {} does not fit", kind_word(kind)))
+            .hint("without --kind it becomes what fits"));
+    }
     let kind = options.kind.or(old.as_ref().map(|e| kind_of(&e.shape))).unwrap_or(As::Fitting);
     let mut shape = capture::shape(root, below, kind, &tree).map_err(|why| Error::new(exit::IO, why))?;
     let for_trees = options.hash || !options.sentinels.is_empty() || !options.count.is_empty();
@@ -77,7 +83,7 @@ fn capture_entry(manifest: &Manifest, options: &Options, id: String, path: Vec<u
         path,
         tier: options.tier.unwrap_or(base.tier),
         shape,
-        needs: if options.needs.is_empty() { base.needs } else { options.needs.clone() },
+        needs: options.needs.clone().unwrap_or(base.needs),
         restore: options.restore.clone().or(base.restore),
         timeout_s: options.timeout_s.or(base.timeout_s),
         notes: options.notes.clone().or(base.notes),
@@ -103,6 +109,14 @@ pub(crate) fn kind_of(shape: &Shape) -> As {
         Shape::File { .. } => As::File,
         Shape::Blob { .. } => As::Blob,
         _ => As::Fitting,
+    }
+}
+
+fn kind_word(kind: As) -> &'static str {
+    match kind {
+        As::Tree => "tree",
+        As::Blob => "blob",
+        As::File | As::Fitting => "file",
     }
 }
 
@@ -210,7 +224,8 @@ pub(crate) fn models(manifest: &mut Manifest) -> Result<(), Error> {
         }
         let options = Options {
             id: Some(format!("model-{}", model.role)),
-            kind: Some(As::Blob),
+            // A link to a model is protected as a link.
+            kind: path.symlink_metadata().is_ok_and(|m| m.is_file()).then_some(As::Blob),
             tier: Some(3),
             restore: Some(format!("hf-fetch {}", model.role)),
             timeout_s: Some(3600),

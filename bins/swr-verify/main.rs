@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
-use contract::message::note;
+use contract::message::{hint, note};
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
 use workspace::cache::Cache;
 use workspace::verify::Result as Found;
-use workspace::{Entry, Line, Manifest, read, wipe};
+use workspace::{Entry, Line, Manifest, order, read, wipe};
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
@@ -54,6 +54,12 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let found: Vec<_> = looked.iter().map(|(e, r)| (*e, r.findings.as_slice())).collect();
     if let Some(signature) = wipe::signature(&found).filter(|_| options.only.is_empty()) {
         report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;
+    }
+    let mut faults = order::faults(entries.iter().flatten().map(|l| &l.entry));
+    faults.retain(|f| f.concerns(&options.only));
+    report.say_all(faults.iter().map(order::Fault::verdict))?;
+    if let Some(fault) = faults.first() {
+        hint(&fault.way_out());
     }
     // Which machine this is matters only here, and takes reading about every processor.
     let damaged = found.iter().any(|(_, f)| !f.is_empty());

@@ -78,6 +78,9 @@ pub enum Shape {
         count: Vec<(Vec<u8>, u64)>,
         /// Members that a platform loses silently: modes, links, empty directories.
         members: Vec<Member>,
+        /// The repositories in the tree, each by the path of its `.git`. Where it is recorded, empty or not, bounds count
+        /// work alone ([`crate::work`]); a tree without it was recorded before that was told apart.
+        git: Option<Vec<Vec<u8>>>,
         /// Root over every member's path, type, mode, content and link target; then an added file is damage.
         merkle: Option<Sha>,
     },
@@ -205,6 +208,7 @@ fn shape(kind: &str, keys: &mut Keys<'_>) -> Result<Shape, String> {
             bytes: keys.number("bytes")?.unwrap_or(0),
             count: keys.counts("count")?,
             members: keys.list("members")?.into_iter().map(member).collect::<Result<_, _>>()?,
+            git: repositories(keys)?,
             merkle: keys.sha("merkle")?,
         }),
         other => Err(format!("{} is not a kind", json::quote(other))),
@@ -233,7 +237,7 @@ fn write_shape(shape: &Shape, o: &mut Object) {
                 o.raw("samples", &list(samples.iter().map(|s| json::quote(&s.hex()))));
             }
         }
-        Shape::Tree { sentinels, files, bytes, count, members, merkle } => {
+        Shape::Tree { sentinels, files, bytes, count, members, git, merkle } => {
             o.raw("sentinels", &list(sentinels.iter().map(|s| json::quote(&name::encode(s)))));
             o.raw("files", &files.to_string());
             o.raw("bytes", &bytes.to_string());
@@ -246,6 +250,9 @@ fn write_shape(shape: &Shape, o: &mut Object) {
             }
             if !members.is_empty() {
                 o.raw("members", &list(members.iter().map(write_member)));
+            }
+            if let Some(git) = git {
+                o.raw("git", &list(git.iter().map(|g| json::quote(&name::encode(g)))));
             }
             if let Some(root) = merkle {
                 o.text("merkle", &root.hex());
@@ -282,6 +289,16 @@ fn member(value: Json<'_>) -> Result<Member, String> {
     };
     keys.done()?;
     Ok(Member { path, what })
+}
+
+fn repositories(keys: &mut Keys<'_>) -> Result<Option<Vec<Vec<u8>>>, String> {
+    if !keys.has("git") {
+        return Ok(None);
+    }
+    let paths = keys.list("git")?;
+    let paths =
+        paths.iter().map(|p| contained(p).map_err(|_| "'git' is not a list of paths below the tree".into()));
+    Ok(Some(paths.collect::<Result<_, String>>()?))
 }
 
 fn contained(value: &Json<'_>) -> Result<Vec<u8>, String> {

@@ -93,6 +93,11 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Whether the key is there and not yet taken.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|(k, _)| k == key)
+    }
+
     pub(crate) fn list(&mut self, key: &str) -> Result<Vec<Json<'a>>, String> {
         match self.take(key) {
             None => Ok(Vec::new()),
