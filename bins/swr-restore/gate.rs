@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use contract::{Error, Fix, Report, Swr, exit};
+use contract::{Error, Fix, Report, Swr};
 use files::digest::Sha;
-use seal::SigningKey;
+use seal::{Access, Standing};
 use workspace::json::{self, Json};
 use workspace::{Manifest, read};
 
@@ -18,6 +18,8 @@ pub(crate) enum Gate {
         manifest: Manifest,
         /// What has to be remembered before anything is run.
         accepted: Option<Acceptance>,
+        /// Who else may read the key that it was checked with.
+        access: Access,
     },
     /// It may not.
     Closed {
@@ -68,33 +70,25 @@ pub(crate) fn open(
     if approved || trust.is_some() {
         let line = format!("{{\"approved\":{}}}", json::quote(&digest.hex()));
         let accepted = (!approved).then_some(Acceptance { path: record, line });
-        return Ok(Gate::Open { manifest, accepted });
+        return Ok(Gate::Open { manifest, accepted, access: Access::Closed });
     }
     let approve = format!("read it, then swr sign; or approve this one content: --trust {}", digest.hex());
-    let key = match SigningKey::read(&home.join("signing.key")) {
-        Ok(Some(key)) => key,
-        Ok(None) => {
-            return Ok(Gate::Closed { why: seal::Refusal::NoKey.words().to_owned(), hint: approve });
-        }
-        Err(unfit) if unfit.code == exit::swr::MANIFEST => {
-            return Ok(Gate::Closed { why: unfit.message, hint: unfit.hint.unwrap_or(approve) });
-        }
-        Err(trouble) => return Err(trouble),
+    let (id, access) = match Standing::of(home, &manifest)? {
+        Standing::Signed { key, access } => (key, access),
+        Standing::Refused { why, hint } => return Ok(Gate::Closed { why, hint: hint.unwrap_or(approve) }),
     };
-    if let Err(refusal) = key.check(&manifest) {
-        return Ok(Gate::Closed { why: refusal.words().to_owned(), hint: approve });
-    }
-    let (id, seq) = (key.id(), manifest.header.seq);
+    let seq = manifest.header.seq;
     let highest = before.highest.iter().filter(|(k, _)| *k == id).map(|(_, n)| *n).max();
     match highest {
         Some(highest) if seq < highest => {
             let why = format!("the manifest is old: seq {seq}, and {highest} was accepted before");
             Ok(Gate::Closed { why, hint: approve })
         }
-        Some(highest) if seq == highest => Ok(Gate::Open { manifest, accepted: None }),
+        Some(highest) if seq == highest => Ok(Gate::Open { manifest, accepted: None, access }),
         _ => {
             let line = format!("{{\"key\":{},\"seq\":{seq}}}", json::quote(&id));
-            Ok(Gate::Open { manifest, accepted: Some(Acceptance { path: record, line }) })
+            let accepted = Some(Acceptance { path: record, line });
+            Ok(Gate::Open { manifest, accepted, access })
         }
     }
 }

@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
+use contract::message::note;
 use contract::verdict::print;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, clock, exit, home, mode};
-use seal::{Refusal, SigningKey};
+use seal::{Access, SigningKey, Standing, standing};
+use workspace::order::{self, Fault};
 use workspace::{Manifest, read};
 
 fn main() -> ExitCode {
@@ -30,18 +32,17 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
 /// One verdict about the signature.
 fn say(manifest: &Manifest, json: bool) -> Result<Code, Error> {
     let mut report = Report::<Swr>::new(json);
-    let key = match SigningKey::read(&home::swr_home()?.join("signing.key")) {
-        Ok(key) => key,
-        Err(unfit) => return Err(read::bad_line(unfit, "signature", &mut report)?),
-    };
-    match key.map_or(Err(Refusal::NoKey), |k| k.check(manifest)) {
-        Ok(()) => {
+    let home = home::swr_home()?;
+    match Standing::of(&home, manifest)? {
+        Standing::Signed { access, .. } => {
             let detail =
                 format!("signed by this box, seq {}, {}", manifest.header.seq, manifest.header.created);
             report.say(&Verdict::new(State::Ok, Kind::Manifest, "signature", detail))?;
+            standing::tend("swr-sign", None, &home, access);
         }
-        Err(refusal) => {
-            report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", refusal.words()))?;
+        Standing::Refused { why, hint } => {
+            report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why))?;
+            return Err(Error { hint, ..Error::quiet(report.code()) });
         }
     }
     Ok(report.code())
@@ -49,15 +50,19 @@ fn say(manifest: &Manifest, json: bool) -> Result<Code, Error> {
 
 fn sign(mut manifest: Manifest, signer: Option<String>, again: bool) -> Result<Code, Error> {
     let home = home::swr_home()?;
-    let path = home.join("signing.key");
-    let key = if let Some(key) = SigningKey::read(&path)? {
-        key
+    let path = standing::key_path(&home);
+    let fix = mode::by_name();
+    let (key, access) = if let Some(found) = SigningKey::read(&path)? {
+        found
     } else {
-        let fix = mode::by_name();
         files::atomic::make_dir(&fix, &home).map_err(|cause| Error::io("make", home.as_os_str(), &cause))?;
-        SigningKey::create(&fix, &path)?
+        (SigningKey::create(&fix, &path)?, Access::Closed)
     };
-    if again || key.check(&manifest).is_err() {
+    // A signature by a key that others may have read is as good as none, unless it is on record.
+    let is_proven = key.check(&manifest).is_ok()
+        && (!matches!(access, Access::Open(_)) || standing::is_recorded(&home, manifest.digest()));
+    if again || !is_proven {
+        refuse_cycles(&manifest)?;
         let header = &mut manifest.header;
         header.seq = header.seq.checked_add(1).ok_or_else(|| {
             Error::new(exit::swr::MANIFEST, "the header's seq cannot grow any more")
@@ -68,8 +73,26 @@ fn sign(mut manifest: Manifest, signer: Option<String>, again: bool) -> Result<C
         manifest.rebuild();
         manifest.signatures.push(key.sign(&manifest.body));
     }
+    standing::tend("swr-sign", Some(&fix), &home, access);
+    // The signature is good without it, while the key is closed.
+    if let Err(trouble) = standing::record(&fix, &home, manifest.digest()) {
+        note("swr-sign", &trouble.message);
+    }
     print(&manifest.to_bytes())?;
     Ok(exit::OK)
+}
+
+/// What needs each other in a circle could never come back: better said by whoever signs than in the night.
+fn refuse_cycles(manifest: &Manifest) -> Result<(), Error> {
+    for fault in order::faults(manifest.lines.iter().map(|l| &l.entry)) {
+        match fault {
+            Fault::Cycle { .. } => {
+                return Err(Error::new(exit::swr::MANIFEST, fault.words()).hint(fault.way_out()));
+            }
+            Fault::Unknown { .. } => note("swr-sign", &fault.words()),
+        }
+    }
+    Ok(())
 }
 
 fn host_name() -> String {
