@@ -71,7 +71,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         Action::Empty => {}
         Action::Remove => {
             let ids = ids(&manifest, &options.operands)?;
-            manifest.lines.retain(|l| !ids.contains(&l.entry.id));
+            manifest.lines.retain(|l| !ids.iter().any(|id| *id == l.entry.id));
             manifest.rebuild();
         }
     }
@@ -86,7 +86,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     Ok(exit::OK)
 }
 
-fn entries(manifest: &Manifest) -> impl Iterator<Item = &Entry> + Clone {
+fn entries(manifest: &Manifest) -> impl Iterator<Item = &Entry<'_>> + Clone {
     manifest.lines.iter().map(|l| &l.entry)
 }
 

@@ -1,6 +1,6 @@
 //! A whole restore: lock, order, one entry after the other, what depends on a failure skipped.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -50,10 +50,9 @@ pub(crate) fn run(
     };
     let resumed =
         before.filter(|u| options.resume && u.manifest == Some(digest)).map(|u| u.done).unwrap_or_default();
-    let mut restore =
-        Restore { manifest, options, bench, failed: HashSet::new(), report, hints: BTreeSet::new() };
+    let mut restore = Restore { manifest, options, bench, failed: HashSet::new(), report, hints: Vec::new() };
     restore.all(&places, &resumed)?;
-    for hint in restore.hints.iter().take(HINTS) {
+    for hint in &restore.hints {
         message::hint(hint);
     }
     if let Some(journal) = &journal {
@@ -87,17 +86,17 @@ struct Restore<'a> {
     failed: HashSet<String>,
     report: &'a mut Report<Swr>,
     /// What a person can do about what this restore cannot.
-    hints: BTreeSet<String>,
+    hints: Vec<String>,
 }
 
 impl Restore<'_> {
     fn all(&mut self, places: &Places, resumed: &[String]) -> Result<(), Error> {
         let entries: Vec<&Entry> = self.manifest.lines.iter().map(|l| &l.entry).collect();
         let order = order::order(&entries);
-        for fault in order::faults(entries.iter().copied()).iter().filter(|f| f.concerns(&self.options.only))
-        {
+        let faults = order.faults(&entries);
+        for fault in faults.iter().filter(|f| f.concerns(&self.options.only)) {
             self.report.say(&fault.verdict())?;
-            self.hints.insert(fault.way_out());
+            self.hint(fault.way_out());
         }
         for cycle in &order.cycles {
             let words = order::cycle_words(&entries, cycle);
@@ -111,7 +110,7 @@ impl Restore<'_> {
         for n in order.sequence {
             // What an interrupted run had finished is only looked at: it is healthy or was reported.
             let entry = entries[n];
-            self.entry(places, entry, resumed.contains(&entry.id))?;
+            self.entry(places, entry, resumed.iter().any(|id| *id == entry.id))?;
         }
         Ok(())
     }
@@ -121,13 +120,19 @@ impl Restore<'_> {
         let (root, path) = places.of(entry)?;
         let found = self.bench.look(root, entry, path, false);
         let Some(first) = found.first().filter(|_| self.selected(entry)) else { return Ok(()) };
-        self.failed.insert(entry.id.clone());
+        self.failed.insert(entry.id.to_string());
         let detail = format!("{}; not attempted: {why}", first.detail);
-        self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), detail))
+        self.report.say(&Verdict::new(state, entry.kind(), &*entry.id, detail))
+    }
+
+    fn hint(&mut self, hint: String) {
+        if self.hints.len() < HINTS && !self.hints.contains(&hint) {
+            self.hints.push(hint);
+        }
     }
 
     fn selected(&self, entry: &Entry) -> bool {
-        self.options.only.is_empty() || self.options.only.contains(&entry.id)
+        self.options.only.is_empty() || self.options.only.iter().any(|id| *id == entry.id)
     }
 
     fn entry(&mut self, places: &Places, entry: &Entry, resumed: bool) -> Result<(), Error> {
@@ -138,16 +143,16 @@ impl Restore<'_> {
         }
         if !self.selected(entry) || resumed && findings.iter().all(|f| f.state == State::Unknown) {
             // Not ours to repair now, but what needs it must know.
-            self.failed.insert(entry.id.clone());
+            self.failed.insert(entry.id.to_string());
             return Ok(());
         }
-        if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(*n)) {
-            self.failed.insert(entry.id.clone());
+        if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(&***n)) {
+            self.failed.insert(entry.id.to_string());
             let detail = format!("{}; not attempted: it needs '{needed}'", findings[0].detail);
-            return self.report.say(&Verdict::new(State::Skipped, entry.kind(), entry.id.as_str(), detail));
+            return self.report.say(&Verdict::new(State::Skipped, entry.kind(), &*entry.id, detail));
         }
         if entry.restore.is_none() && findings.iter().any(|f| f.repair == Repair::Recipe) {
-            self.hints.insert(by_hand(root, entry, path, &findings));
+            self.hint(by_hand(root, entry, path, &findings));
         }
         let outcome = if self.options.dry_run {
             dry(entry, &findings)
@@ -173,10 +178,10 @@ impl Restore<'_> {
             }
         };
         if !matches!(state, State::Ok | State::Healed | State::Would) {
-            self.failed.insert(entry.id.clone());
+            self.failed.insert(entry.id.to_string());
         }
         // Said before it is noted: a disk that is full now takes no verdict away.
-        self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), detail))?;
+        self.report.say(&Verdict::new(state, entry.kind(), &*entry.id, detail))?;
         self.done(entry);
         Ok(())
     }
@@ -188,11 +193,11 @@ impl Restore<'_> {
     }
 
     fn still(&mut self, entry: &Entry, left: &[Finding]) -> Result<(), Error> {
-        self.failed.insert(entry.id.clone());
+        self.failed.insert(entry.id.to_string());
         self.report.fold(exit::swr::STILL_DAMAGED);
         for finding in left {
             let detail = format!("still damaged after its repair: {}", finding.detail);
-            self.report.say(&Verdict::new(finding.state, entry.kind(), entry.id.as_str(), detail))?;
+            self.report.say(&Verdict::new(finding.state, entry.kind(), &*entry.id, detail))?;
         }
         self.done(entry);
         Ok(())

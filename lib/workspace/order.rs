@@ -23,19 +23,18 @@ pub struct Order {
 
 /// Orders entries. Ids are unique (the parser sees to it).
 pub fn order(entries: &[&Entry]) -> Order {
-    let position: HashMap<&str, usize> =
-        entries.iter().enumerate().map(|(n, e)| (e.id.as_str(), n)).collect();
+    let position: HashMap<&str, usize> = entries.iter().enumerate().map(|(n, e)| (&*e.id, n)).collect();
     let mut result = Order::default();
     let mut needs: Vec<Vec<usize>> = vec![Vec::new(); entries.len()];
     let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); entries.len()];
     for (n, entry) in entries.iter().enumerate() {
         for id in &entry.needs {
-            match position.get(id.as_str()) {
+            match position.get(&**id) {
                 Some(needed) => {
                     needs[n].push(*needed);
                     dependents[*needed].push(n);
                 }
-                None => result.unknown.push((n, id.clone())),
+                None => result.unknown.push((n, id.to_string())),
             }
         }
     }
@@ -130,26 +129,33 @@ impl Fault {
     }
 }
 
+impl Order {
+    /// What is wrong with the needs of the entries that were ordered.
+    pub fn faults(&self, entries: &[&Entry]) -> Vec<Fault> {
+        let id = |n: usize| entries[n].id.to_string();
+        let mut faults = Vec::new();
+        for cycle in &self.cycles {
+            let ids = cycle.iter().map(|n| id(*n)).collect();
+            faults.push(Fault::Cycle { ids, words: cycle_words(entries, cycle) });
+        }
+        for (n, need) in &self.unknown {
+            faults.push(Fault::Unknown { id: id(*n), need: need.clone() });
+        }
+        faults
+    }
+}
+
 /// What is wrong with the needs of all entries of a manifest. Only entries that need or are needed are ordered, so that a
 /// large manifest with few needs costs next to nothing.
-pub fn faults<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Fault> {
-    let mut needed: Vec<&str> = entries.clone().flat_map(|e| e.needs.iter().map(String::as_str)).collect();
+pub fn faults<'a: 'b, 'b>(entries: impl Iterator<Item = &'b Entry<'a>> + Clone) -> Vec<Fault> {
+    let mut needed: Vec<&str> = entries.clone().flat_map(|e| &e.needs).map(|n| &**n).collect();
     if needed.is_empty() {
         return Vec::new();
     }
     needed.sort_unstable();
-    let bound = |e: &&Entry| !e.needs.is_empty() || needed.binary_search(&e.id.as_str()).is_ok();
+    let bound = |e: &&Entry| !e.needs.is_empty() || needed.binary_search(&&*e.id).is_ok();
     let entries: Vec<&Entry> = entries.filter(bound).collect();
-    let order = order(&entries);
-    let cycles = order.cycles.iter().map(|cycle| Fault::Cycle {
-        ids: cycle.iter().map(|n| entries[*n].id.clone()).collect(),
-        words: cycle_words(&entries, cycle),
-    });
-    let unknown = order
-        .unknown
-        .iter()
-        .map(|(n, need)| Fault::Unknown { id: entries[*n].id.clone(), need: need.clone() });
-    cycles.chain(unknown).collect()
+    order(&entries).faults(&entries)
 }
 
 /// The ids of a cycle as a person reads it: `a -> b -> a`. Of a long one the beginning: each of its members is said with
@@ -165,7 +171,7 @@ pub fn cycle_words(entries: &[&Entry], cycle: &[usize]) -> String {
     if left > 0 {
         let _ = write!(words, "{left} more -> ");
     }
-    words.push_str(cycle.first().map_or("", |n| entries[*n].id.as_str()));
+    words.push_str(cycle.first().map_or("", |n| &*entries[*n].id));
     words
 }
 
@@ -179,10 +185,10 @@ mod tests {
             .iter()
             .map(|(id, tier, needs)| Entry {
                 id: (*id).into(),
-                path: (*id).into(),
+                path: id.as_bytes().into(),
                 tier: *tier,
                 shape: Shape::Link { target: b"x".to_vec() },
-                needs: needs.iter().map(|n| (*n).to_owned()).collect(),
+                needs: needs.iter().map(|n| (*n).into()).collect(),
                 restore: None,
                 timeout_s: None,
                 notes: None,
@@ -190,7 +196,7 @@ mod tests {
             .collect();
         let entries: Vec<&Entry> = entries.iter().collect();
         let order = order(&entries);
-        let ids = |list: &[usize]| list.iter().map(|n| entries[*n].id.clone()).collect::<Vec<_>>();
+        let ids = |list: &[usize]| list.iter().map(|n| entries[*n].id.to_string()).collect::<Vec<_>>();
         let cycles = order.cycles.iter().map(|c| cycle_words(&entries, c)).collect();
         (ids(&order.sequence), cycles, ids(&order.behind_cycles), order.unknown.len())
     }
