@@ -83,3 +83,26 @@ fn packed_refs_get_their_empty_directory_back_without_a_recipe() {
     assert_eq!((out.code, out.field(1).as_str()), (0, "healed"), "{}", out.out());
     assert!(b.home.path("repo/.git/refs").is_dir());
 }
+
+#[test]
+fn an_uncommitted_edit_survives_a_recipe_that_is_to_run_in_place() {
+    let mut b = Box::new();
+    for (path, text) in
+        [("HEAD", "ref: refs/heads/main\n"), ("objects/pack/pack-1.pack", "PACK"), ("refs/heads/main", "1\n")]
+    {
+        b.home.file(&format!("repo/.git/{path}"), text);
+    }
+    b.home.file("repo/mine.c", "edited, not committed\n");
+    b.home.file("repo/other.c", "x");
+    b.home.file("plain/a", "x");
+    b.home.file("plain/b", "x");
+    // As `git checkout .` does: what is there is overwritten, what is not comes back.
+    b.add("repo", b"repo", 2, Some("mkdir -p repo; echo upstream >repo/mine.c; exit 1"), &[]);
+    b.add("plain", b"plain", 2, Some("printf x >plain/a"), &[]).sign();
+    fs::remove_file(b.home.path("repo/other.c")).unwrap();
+    fs::remove_file(b.home.path("plain/a")).unwrap();
+    let out = restore(&b, &["--no-quarantine"]);
+    assert_eq!(out.code, 2, "{}", out.err());
+    assert!(out.out().contains("healed\ttree\tplain\t"), "in place: {}", out.out());
+    assert_eq!(fs::read_to_string(b.home.path("repo/mine.c")).unwrap(), "edited, not committed\n");
+}

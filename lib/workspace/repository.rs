@@ -43,7 +43,7 @@ pub(crate) fn check(walk: &Walk, tree: &[u8], git: &[u8]) -> Vec<Finding> {
         Some(Node { what: What::File, print, .. }) if print.size > 0 => return Vec::new(),
         Some(_) => return one(State::Corrupt, format!("'{text}' is no repository any more")),
     }
-    let corrupt = |what: &str| one(State::Corrupt, format!("repository '{text}': {what}"));
+    let lost = |state, what: &str| one(state, format!("repository '{text}': {what}"));
     let below = |name: &str| [git, b"/", name.as_bytes()].concat();
     let is_dir = |name| matches!(find(walk, &below(name)), Some(Node { what: What::Dir { .. }, .. }));
     let filled = |name| match find(walk, &below(name)) {
@@ -52,12 +52,15 @@ pub(crate) fn check(walk: &Walk, tree: &[u8], git: &[u8]) -> Vec<Finding> {
         _ => false,
     };
     if !filled("HEAD") {
-        return corrupt("HEAD missing or empty");
+        return lost(State::Corrupt, "HEAD missing or empty");
     }
     match objects(walk, &below("objects/")) {
-        Objects::None => return corrupt("its objects are gone"),
+        Objects::None => return lost(State::Missing, "its objects are gone"),
         Objects::Lost(path) => {
-            return corrupt(&format!("'{}' is gone or empty", name::encode(&path[git.len() + 1..])));
+            return lost(
+                State::Missing,
+                &format!("'{}' is gone or empty", name::encode(&path[git.len() + 1..])),
+            );
         }
         Objects::Some => {}
     }
@@ -65,7 +68,7 @@ pub(crate) fn check(walk: &Walk, tree: &[u8], git: &[u8]) -> Vec<Finding> {
         return Vec::new();
     }
     if !filled("packed-refs") {
-        return corrupt("its refs are gone");
+        return lost(State::Missing, "its refs are gone");
     }
     // Packed, the directory was empty; a snapshot without empty directories leaves no repository at all.
     let repair = Repair::EmptyDir([tree, b"/", below("refs").as_slice()].concat(), 0o755);
