@@ -299,3 +299,13 @@ fn needs_that_cannot_be_met_are_named_while_the_disk_is_healthy() {
     fine.add("a", b"a", 0, None, &["b"]).add("b", b"b", 0, None, &[]).sign();
     assert_eq!((verify(&fine, &[]).code, verify(&fine, &[]).err().as_str()), (0, ""));
 }
+
+#[test]
+fn a_manifest_of_a_newer_version_is_refused_and_nothing_called_damaged() {
+    let b = Box::new();
+    b.write(b"{\"swr\":2,\"seq\":1,\"fresh\":true}\n{\"id\":\"f\",\"unheard\":\"of\"}\n");
+    let out = verify(&b, &[]);
+    let said = "bad\tmanifest\tmanifest\tthe manifest is unusable: line 1: version 2, and this swr reads version 1\n";
+    assert_eq!((out.code, out.out().as_str()), (4, said));
+    assert!(out.err().starts_with("hint: run the toolkit that wrote it"), "{}", out.err());
+}
