@@ -5,11 +5,12 @@
 #
 # Standard output is the answer alone; the number is run-guarded's. Repairs happen with SELFHEAL_MODE=fix only.
 
-case $0 in */*) sh_dir=${0%/*} ;; *) sh_dir=. ;; esac
+script=$0 # zsh calls a function by its own name there
+case $script in */*) sh_dir=${script%/*} ;; *) sh_dir=. ;; esac
 
 # A hit needs three programs of one directory and nothing else. Words decide: a damaged copy gives no key, or no byte.
 if [ $# = 3 ]; then
-  for at in "${SELFHEAL_BIN_DIR-}" "$sh_dir/../out" "$sh_dir/../bin" "$sh_dir/../../../bin" "${HOME-}/.shim"; do
+  for at in "${SELFHEAL_BIN_DIR:-/dev/null}" "$sh_dir/../out" "$sh_dir/../bin" "$sh_dir/../../../bin" "${HOME:-/dev/null}/.shim"; do
     [ -s "$at/run-guarded" ] || continue
     if [ ! -x "$at/run-guarded" ] || [ ! -x "$at/prompt-cache" ] || [ ! -x "$at/sh-timeout" ]; then continue; fi
     if [ -z "${SELFHEAL_MANIFEST-}" ] && [ -f "$sh_dir/../manifest.json" ]; then
@@ -22,8 +23,9 @@ if [ $# = 3 ]; then
     case $answer in
       x | '') ;;
       *x)
-        printf '%s' "${answer%x}"
-        exit
+        { printf '%s' "${answer%x}" >&1; } 2>/dev/null && exit
+        sh -c 'echo "run_guarded.sh: cannot write to standard output: it is full or closed" >&2'
+        exit 74
         ;;
     esac
     break
@@ -38,6 +40,7 @@ _selfheal_from=$sh_dir
 # shellcheck source=sh/selfheal.sh
 . "$sh_dir/selfheal.sh"
 _selfheal_alone
+_selfheal_name=run_guarded.sh
 
 say() { (printf 'run_guarded.sh: %s\n' "$1" >&2) || :; }
 
@@ -48,6 +51,10 @@ chosen() {
 }
 
 main() {
+  if [ "$#:${1-}" = 1:--help ]; then
+    _selfheal_help "$script"
+    return
+  fi
   if [ $# != 3 ]; then
     printf 'run_guarded.sh: PROMPT, ROLE and N are needed\nhint: %s\n' 'run_guarded.sh "What is the capital of France?" auto 64' >&2
     return 64
@@ -64,8 +71,8 @@ main() {
   selfheal_ensure_model "$(chosen "$1" "$2")" >/dev/null
   key=''
   _selfheal_seek run-guarded
-  at=${found#ok }
-  if [ "$found" != "$at" ]; then
+  at=${_sh_found#ok }
+  if [ "$_sh_found" != "$at" ]; then
     key=$(_selfheal_environment && run_with_timeout 20 "$at" --key "$@" 2>/dev/null)
     case $key in *[!0-9a-f]*) key='' ;; esac
     if [ ${#key} = 64 ]; then
