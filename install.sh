@@ -2,10 +2,12 @@
 # install.sh - put the toolkit below PREFIX (default ~/.local); running it is the consent.
 #
 # In an unpacked release it copies; in a checkout it builds first (`make`). Every file appears by one rename, so a
-# program that is running stays whole and a second run changes nothing. It asks nothing and deletes nothing.
+# program that is running stays whole and a second run changes nothing. It asks nothing, and deletes nothing unless
+# told to uninstall.
 #
 #   ./install.sh
 #   PREFIX=/usr/local ./install.sh
+#   ./install.sh --uninstall        takes away the files it put there, and nothing else
 set -u
 
 fail() {
@@ -23,13 +25,15 @@ put() {
 }
 
 main() {
-  case ${1-} in
-    '') ;;
-    -h | --help)
-      sed -n '2,8s/^# \{0,1\}//p' "$0"
+  verb=install
+  case $#:${1-} in
+    0:) ;;
+    1:--uninstall) verb=uninstall ;;
+    1:-h | 1:--help)
+      sed -n '2,10s/^# \{0,1\}//p' "$0" || fail 'cannot write to standard output'
       exit 0
       ;;
-    *) fail "unexpected argument '$1'" './install.sh --help' 64 ;;
+    *) fail "unexpected argument '${2-$1}'" './install.sh --help' 64 ;;
   esac
   [ -n "${PREFIX-}${HOME-}" ] || fail 'neither PREFIX nor HOME is set' 'PREFIX=/usr/local ./install.sh' 64
   prefix=${PREFIX:-$HOME/.local}
@@ -39,6 +43,7 @@ main() {
   stage=$here
   if [ -f "$here/Makefile" ]; then
     command -v make >/dev/null 2>&1 || fail 'make is missing' 'apt-get install make' 69
+    [ $verb = install ] || exec make -C "$here" --no-print-directory uninstall PREFIX="$prefix" DESTDIR=
     stage=$(mktemp -d) || fail 'cannot make a temporary directory'
     trap 'rm -rf "$stage"' EXIT
     trap 'exit 130' INT TERM
@@ -48,6 +53,13 @@ main() {
   fi
 
   # No name in a release has a blank in it.
+  if [ $verb = uninstall ]; then
+    [ -f "$prefix/share/selfheal/manifest.json" ] || fail "nothing is installed in $prefix" 'PREFIX names another place'
+    for file in $(cd "$stage" && find bin share -type f); do rm -f "$prefix/$file" || fail "cannot remove '$prefix/$file'"; done
+    rmdir "$prefix/share/selfheal/sh" "$prefix/share/selfheal" 2>/dev/null
+    printf 'removed from %s\n' "$prefix"
+    return
+  fi
   for file in $(cd "$stage" && find bin share -type f); do
     mode=644
     [ ! -x "$stage/$file" ] || mode=755

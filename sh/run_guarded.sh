@@ -23,7 +23,7 @@ if [ $# = 3 ]; then
     case $answer in
       x | '') ;;
       *x)
-        { printf '%s' "${answer%x}" >&1; } 2>/dev/null && exit
+        { printf '%s' "${answer%x}" 3>&1; } 2>/dev/null && exit
         sh -c 'echo "run_guarded.sh: cannot write to standard output: it is full or closed" >&2'
         exit 74
         ;;
@@ -41,6 +41,7 @@ _selfheal_from=$sh_dir
 . "$sh_dir/selfheal.sh"
 _selfheal_alone
 _selfheal_name=run_guarded.sh
+_selfheal_put '' || exit # with a closed standard output the next file opened would be taken for it
 
 say() { (printf 'run_guarded.sh: %s\n' "$1" >&2) || :; }
 

@@ -57,11 +57,11 @@ _selfheal_error() (
   printf 'selfheal: %s\nhint: %s\n' "$1" "$2" >&2 || :
 )
 
-# FORMAT ARG...: printf to standard output. 74 and one line where that is full or closed: `>&1`, because zsh's printf takes a
+# FORMAT ARG...: printf to standard output. 74 and one line where that is full or closed: `3>&1`, because zsh takes a
 # closed one for a success; the line comes from a child, because ksh93 would add to it what it could not write.
 _selfheal_put() {
   # shellcheck disable=SC2059 # the caller's format
-  { printf "$@" >&1; } 2>/dev/null && return
+  { printf "$@" 3>&1; } 2>/dev/null && return
   # shellcheck disable=SC2016 # the other shell's
   command sh -c 'printf "%s: cannot write to standard output: it is full or closed\n" "$0" >&2' "${_selfheal_name:-selfheal}" || :
   return 74

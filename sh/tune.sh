@@ -21,6 +21,7 @@ _selfheal_alone
 . "$sh_dir/fallback-models"
 
 _selfheal_name=tune.sh
+_selfheal_put '' || exit # with a closed standard output the next file opened would be taken for it
 
 fail() {
   (printf 'tune.sh: %s\nhint: %s\n' "$2" "$3" >&2) || :
