@@ -64,6 +64,7 @@ main() {
     printf "run_guarded.sh: '-' reads no prompt here\nhint: run-guarded - ROLE N\n" >&2
     return 64
   fi
+  _selfheal_home || return
   selfheal_llama_rebuild --status >/dev/null || {
     say 'the engine is not healthy'
     selfheal_do 'rebuild the engine' selfheal_llama_rebuild >&2

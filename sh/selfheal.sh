@@ -43,18 +43,14 @@ _selfheal_where() {
       case $_sh_rest in */selfheal.sh) _sh_self=$_sh_rest ;; esac
     done
   fi
-  case $_sh_self in
-    /*) ;;
-    */*) _sh_self=$PWD/$_sh_self ;;
-    *) _sh_self=$PWD/./$_sh_self ;;
-  esac
+  case $_sh_self in /*) ;; *) _sh_self=$PWD/$_sh_self ;; esac
   [ -f "$_sh_self" ] && CDPATH='' command cd -P "${_sh_self%/*}" && command pwd -P
 }
 
 # An error in one line and the next command: MESSAGE HINT. In a subshell, because a `>&2` in a function makes ksh93 lose the
 # stdout of a command substitution around it.
 _selfheal_error() (
-  printf 'selfheal: %s\nhint: %s\n' "$1" "$2" >&2 || :
+  printf '%s: %s\nhint: %s\n' "${_selfheal_name:-selfheal}" "$1" "$2" >&2 || :
 )
 
 # FORMAT ARG...: printf to standard output. 74 and one line where that is full or closed: `3>&1`, because zsh takes a
@@ -80,6 +76,14 @@ _selfheal_below() {
   _sh_dir=$1
   case $1 in /*) return 0 ;; ?*) return 64 ;; esac
   case ${HOME-} in /*) _sh_dir=$HOME/$2 ;; *) return 74 ;; esac
+}
+
+# Leaves the toolkit's home in _sh_dir, or says why there is none.
+_selfheal_home() {
+  _selfheal_below "${SELFHEAL_HOME-}" .selfheal && return
+  set -- $?
+  _selfheal_error "${SELFHEAL_HOME:+SELFHEAL_}HOME is not an absolute path" 'export HOME, or set SELFHEAL_HOME'
+  return "$1"
 }
 
 # TEXT with every control character made a blank, so that it stays on its line.
@@ -338,6 +342,7 @@ selfheal_heal() (
     _selfheal_error 'selfheal_heal takes no argument' 'selfheal_heal'
     return 64
   fi
+  _selfheal_home || return
   _sh_code=0
   if [ -f "${_selfheal_dir-}/install-shim" ] && ! command sh "$_selfheal_dir/install-shim" --check; then
     selfheal_do 'restore the programs in ~/.shim' command sh "$_selfheal_dir/install-shim" || _sh_code=$?
@@ -387,10 +392,7 @@ selfheal_host_package() {
 _selfheal_apt() (
   _selfheal_alone
   umask 077
-  if ! _selfheal_below "${SELFHEAL_HOME-}" .selfheal; then
-    _selfheal_error 'there is no absolute home for the stamp of the attempt' 'export HOME, or set SELFHEAL_HOME'
-    return 74
-  fi
+  _selfheal_home || return
   _sh_stamp=$_sh_dir/state/apt.$1
   _sh_now=$(command date +%s)
   _sh_last=0

@@ -68,6 +68,7 @@ main() {
   for role; do
     role_of "$role" || fail 64 "no role of that name: $(_selfheal_one_line "$role")" 'tune.sh scout'
   done
+  _selfheal_home || return
   engine=''
   { selfheal_llama_rebuild --status >/dev/null && find_engine; } || fail 4 'there is no healthy engine' 'SELFHEAL_MODE=fix llama-rebuild'
   cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null) || cores=1
