@@ -19,6 +19,13 @@ for wrong in 'x scout' 'x nosuch 8' 'x scout many' ' scout 8'; do
   is "wrong usage: $wrong" "$(guarded "$@")" '64 '
 done
 
+# A role that is not there is wrong usage, also where a file of that name is, and the roles that are there are named.
+cp "$sound" "$box/nosuch"
+is 'an unknown role is no missing model' "$(cd "$box" && function_of selfheal_ensure_model nosuch)" '64 '
+is 'an unknown role: the roles there are' "$(sed -n 's/^hint: //p' "$box/said")" 'the roles are scout spark sage '
+is 'a role that is there' "$(function_of selfheal_ensure_model sage)" '0 sage'
+rm "$box/nosuch"
+
 # A repeated prompt is a hit, and a hit runs nothing.
 SELFHEAL_MODE=fix && export SELFHEAL_MODE
 : >"$calls"
