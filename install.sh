@@ -9,6 +9,7 @@
 #   PREFIX=/usr/local ./install.sh
 #   ./install.sh --uninstall        takes away the files it put there, and nothing else
 set -u
+script=$0 # zsh calls a function by its own name there
 
 fail() {
   printf 'install.sh: %s\n' "$1" >&2
@@ -24,13 +25,16 @@ put() {
   fail "cannot write '$2'" "PREFIX names a directory that can be written"
 }
 
+# What is to be installed, below the stage.
+files() { (cd "$stage" && find bin share -type f); }
+
 main() {
   verb=install
   case $#:${1-} in
     0:) ;;
     1:--uninstall) verb=uninstall ;;
     1:-h | 1:--help)
-      sed -n '2,10s/^# \{0,1\}//p' "$0" || fail 'cannot write to standard output'
+      sed -n '2,10s/^# \{0,1\}//p' "$script" || fail 'cannot write to standard output'
       exit 0
       ;;
     *) fail "unexpected argument '${2-$1}'" './install.sh --help' 64 ;;
@@ -38,7 +42,7 @@ main() {
   [ -n "${PREFIX-}${HOME-}" ] || fail 'neither PREFIX nor HOME is set' 'PREFIX=/usr/local ./install.sh' 64
   prefix=${PREFIX:-$HOME/.local}
   case $prefix in /*) ;; *) fail "PREFIX is not an absolute path" 'PREFIX=/usr/local ./install.sh' 64 ;; esac
-  here=$(cd "$(dirname "$0")" && pwd) || fail "cannot find where install.sh stands"
+  here=$(CDPATH='' cd "$(dirname "$script")" && pwd) || fail "cannot find where install.sh stands"
 
   stage=$here
   if [ -f "$here/Makefile" ]; then
@@ -52,21 +56,20 @@ main() {
     fail "neither a checkout nor an unpacked release: '$here'"
   fi
 
-  # No name in a release has a blank in it.
   if [ $verb = uninstall ]; then
     [ -f "$prefix/share/selfheal/manifest.json" ] || fail "nothing is installed in $prefix" 'PREFIX names another place'
-    for file in $(cd "$stage" && find bin share -type f); do rm -f "$prefix/$file" || fail "cannot remove '$prefix/$file'"; done
+    files | (while IFS= read -r file; do rm -f "$prefix/$file" || fail "cannot remove '$prefix/$file'"; done) || exit
     rmdir "$prefix/share/selfheal/sh" "$prefix/share/selfheal" 2>/dev/null
-    printf 'removed from %s\n' "$prefix"
-    return
+    printf 'removed from %s\n' "$prefix" || fail 'cannot write to standard output'
+    return 0
   fi
-  for file in $(cd "$stage" && find bin share -type f); do
+  files | (while IFS= read -r file; do
     mode=644
     [ ! -x "$stage/$file" ] || mode=755
     put "$stage/$file" "$prefix/$file" $mode
-  done
-  printf 'installed in %s\n' "$prefix"
-  case :$PATH: in *:"$prefix/bin":*) ;; *) printf 'hint: put %s/bin in PATH\n' "$prefix" ;; esac
+  done) || exit
+  printf 'installed in %s\n' "$prefix" || fail 'cannot write to standard output'
+  case :$PATH: in *:"$prefix/bin":*) ;; *) printf 'hint: put %s/bin in PATH\n' "$prefix" >&2 ;; esac
 }
 
 main "$@"
