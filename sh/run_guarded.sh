@@ -17,7 +17,7 @@ if [ $# = 3 ]; then
       SELFHEAL_MANIFEST=$sh_dir/../manifest.json
       export SELFHEAL_MANIFEST
     fi
-    key=$("$at/sh-timeout" --stdin 10 "$at/run-guarded" --key "$@" 2>/dev/null </dev/null)
+    key=$("$at/sh-timeout" --stdin 10 "$at/run-guarded" --key -- "$@" 2>/dev/null </dev/null)
     case $key in '' | *[!0-9a-f]*) break ;; esac
     answer=$("$at/sh-timeout" 10 "$at/prompt-cache" --get "$key" 2>/dev/null && printf x)
     case $answer in
@@ -75,14 +75,14 @@ main() {
   _selfheal_seek run-guarded
   at=${_sh_found#ok }
   if [ "$_sh_found" != "$at" ]; then
-    key=$(_selfheal_environment && run_with_timeout 20 "$at" --key "$@" 2>/dev/null)
+    key=$(_selfheal_environment && run_with_timeout 20 "$at" --key -- "$@" 2>/dev/null)
     case $key in *[!0-9a-f]*) key='' ;; esac
     if [ ${#key} = 64 ]; then
-      selfheal_prompt_cache -k "$key" -- "$at" "$@"
+      selfheal_prompt_cache -k "$key" -- "$at" -- "$@"
       return
     fi
   fi
-  selfheal_run_guarded "$@"
+  selfheal_run_guarded -- "$@"
 }
 
 main "$@"

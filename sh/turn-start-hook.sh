@@ -38,7 +38,7 @@ main() {
       _selfheal_help "$script"
       return
       ;;
-    [!01]* | ??:* | ?:*[!0-9]* | ?: | ?:0*)
+    [!01]* | ??:* | ?:*[!0-9]* | ?: | ?:0* | ?:????????*)
       printf 'turn-start-hook.sh: the bound is not a number of seconds\nhint: turn-start-hook.sh [SECONDS]\n' >&2
       return 64
       ;;
