@@ -9,9 +9,11 @@ use std::process::ExitCode;
 use contract::cli::{Arg, Stop, unknown};
 use contract::message::note;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
-use workspace::cache::Cache;
-use workspace::verify::Result as Found;
-use workspace::{Entry, Line, Manifest, read, wipe};
+use workspace::cache::{self, Cache};
+use workspace::reading::Lines;
+use workspace::{Entry, Manifest, read, wipe};
+
+use look::Looked;
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
@@ -35,28 +37,31 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let mut report = Report::<Swr>::new(options.json);
     let bytes = if path.as_os_str() == "-" { read::stdin() } else { read::file(&path) };
     let cache_path = home.join("verify.cache");
-    let mut cache = if options.no_cache { Cache::default() } else { Cache::load(&cache_path) };
-    // The process ends before it: giving back thousands of pieces of memory would be a tenth of a look.
-    let kept = match bytes.and_then(|bytes| look(&bytes, &options, &cache)) {
-        Ok(looked) => ManuallyDrop::new(looked),
-        Err(error) => return Err(read::bad_line(error, "manifest", &mut report)?.into()),
+    let known = if options.no_cache { String::new() } else { cache::text(&cache_path) };
+    let mut cache = Cache::of(&known);
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(error) => return bad(error, &mut report),
     };
-    let (entries, found) = &*kept;
-    let chosen = entries.iter().flatten().map(|l| &l.entry).filter(|e| options.chooses(e));
-    let looked: Vec<_> = chosen.zip(found).collect();
-    let verdicts = looked.iter().flat_map(|(entry, result)| {
-        let say = |state, detail| Verdict::new(state, entry.kind(), entry.id.as_str(), detail);
-        let healthy = result.findings.is_empty().then(|| say(State::Ok, result.proof.words()));
-        healthy.into_iter().chain(result.findings.iter().map(move |f| say(f.state, f.detail.clone())))
-    });
-    // All are known now: one write, since a line each costs more than the look.
-    report.say_all(verdicts)?;
-    let found: Vec<_> = looked.iter().map(|(e, r)| (*e, r.findings.as_slice())).collect();
-    if let Some(signature) = wipe::signature(&found).filter(|_| options.only.is_empty()) {
-        report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;
+    // The process ends before it: giving back thousands of pieces of memory would be a tenth of a look.
+    let kept = match look(&bytes, &options, &cache) {
+        Ok(looked) => ManuallyDrop::new(looked),
+        Err(error) => return bad(error, &mut report),
+    };
+    let (lines, looked) = &*kept;
+    for part in looked {
+        report.say_part(&part.text)?;
+    }
+    let chosen = lines.iter().flat_map(|l| &l.entries).map(|l| &l.entry).filter(|e| options.chooses(e));
+    let looked: Vec<_> = chosen.zip(looked.iter().flat_map(|part| &part.found)).collect();
+    let damaged = looked.iter().any(|(_, found)| !found.findings.is_empty());
+    if damaged && options.only.is_empty() {
+        let found: Vec<_> = looked.iter().map(|(e, found)| (*e, found.findings.as_slice())).collect();
+        if let Some(signature) = wipe::signature(&found) {
+            report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;
+        }
     }
     // Which machine this is matters only here, and takes reading about every processor.
-    let damaged = found.iter().any(|(_, f)| !f.is_empty());
     let host = if damaged || options.update_cache { Some(look::host()) } else { None };
     let moved = cache.host().is_some_and(|before| host.is_some_and(|now| now != before));
     if moved && damaged {
@@ -64,7 +69,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         report.say(&Verdict::new(State::Degraded, Kind::Manifest, "moved-host", why))?;
     }
     if let Some(host) = host.filter(|_| options.update_cache) {
-        look::remember(&mut cache, entries, &looked, host);
+        look::remember(&mut cache, lines, &looked, host);
         // What was not remembered is hashed again; a full disk takes no verdict away.
         if let Err(trouble) = look::save(&cache, &home, &cache_path) {
             note("swr-verify", &trouble.message);
@@ -73,28 +78,38 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     Ok(report.code())
 }
 
-/// The manifest's lines in pieces, and what each entry looks like, or each one chosen.
-fn look(bytes: &[u8], options: &Options, cache: &Cache) -> Result<(Vec<Vec<Line>>, Vec<Found>), Error> {
+/// The end with an error; one of the manifest itself is said as a line.
+fn bad(error: Error, report: &mut Report<Swr>) -> Result<Code, Stop> {
+    Err(read::bad_line(error, "manifest", report)?.into())
+}
+
+/// The manifest's lines, and what each entry looks like, or each one chosen.
+fn look<'a>(
+    bytes: &'a [u8],
+    options: &Options,
+    cache: &Cache,
+) -> Result<(Vec<Lines<'a>>, Vec<Looked>), Error> {
+    let settings = options.settings();
     if bytes.len() >= look::LARGE && options.only.is_empty() {
-        return look::streamed(bytes, &options.settings(), cache);
+        return look::all(bytes, &settings, cache);
     }
     let manifest = Manifest::parse_or_bad(bytes)?;
     if let Some(id) = options.only.iter().find(|id| manifest.entry(id).is_none()) {
         return Err(Error::usage(format!("no entry has the id '{id}'")).hint("swr check names every id"));
     }
     let entries: Vec<_> = manifest.lines.iter().map(|l| &l.entry).filter(|e| options.chooses(e)).collect();
-    let found = look::all(&manifest.header, &entries, &options.settings(), cache)?;
-    Ok((vec![manifest.lines], found))
+    let looked = look::some(&manifest.header, &entries, &settings, cache)?;
+    Ok((vec![Lines::of(manifest.lines)], looked))
 }
 
 impl Options {
     fn chooses(&self, entry: &Entry) -> bool {
-        self.only.is_empty() || self.only.contains(&entry.id)
+        self.only.is_empty() || self.only.iter().any(|id| *id == entry.id)
     }
 
     fn settings(&self) -> look::Settings {
         let jobs = self.jobs.unwrap_or_else(engine::threads::available).clamp(1, 8);
-        look::Settings { deep: self.deep, jobs }
+        look::Settings { deep: self.deep, json: self.json, jobs }
     }
 }
 

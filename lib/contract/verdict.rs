@@ -1,5 +1,6 @@
 //! The verdict line `STATE<TAB>KIND<TAB>SUBJECT<TAB>DETAIL`: words that travel through pipes.
 
+use std::fmt;
 use std::io::{self, Write as _};
 use std::marker::PhantomData;
 
@@ -114,19 +115,10 @@ impl Verdict {
     /// The line of the protocol, newline included.
     pub fn line(&self) -> Vec<u8> {
         let mut line = Vec::with_capacity(64 + self.detail.len());
-        self.append_to(&mut line);
-        line
-    }
-
-    fn append_to(&self, line: &mut Vec<u8>) {
-        line.extend_from_slice(self.state.word().as_bytes());
-        line.push(b'\t');
-        line.extend_from_slice(self.kind.word().as_bytes());
-        line.push(b'\t');
-        escape(&self.subject, line);
-        line.push(b'\t');
-        escape(self.detail.as_bytes(), line);
+        head(self.state, self.kind, &self.subject, &mut line);
+        escape(self.detail.as_bytes(), &mut line);
         line.push(b'\n');
+        line
     }
 
     /// The same four fields as a JSON object on one line; bytes that are no UTF-8 become U+FFFD.
@@ -158,6 +150,16 @@ impl Verdict {
         let detail = String::from_utf8_lossy(&unescape(detail)).into_owned();
         Some(Self { state, kind, subject: unescape(subject), detail })
     }
+}
+
+/// The line up to the detail.
+fn head(state: State, kind: Kind, subject: &[u8], line: &mut Vec<u8>) {
+    line.extend_from_slice(state.word().as_bytes());
+    line.push(b'\t');
+    line.extend_from_slice(kind.word().as_bytes());
+    line.push(b'\t');
+    escape(subject, line);
+    line.push(b'\t');
 }
 
 /// Appends `field` with `\t`, `\n` and `\\` escaped; an empty field is written `-`.
@@ -217,18 +219,10 @@ impl<F: Family> Report<F> {
         print(&if self.json { verdict.json() } else { verdict.line() })
     }
 
-    /// Prints many verdicts in one write and folds them in.
-    pub fn say_all(&mut self, verdicts: impl IntoIterator<Item = Verdict>) -> Result<(), Error> {
-        let mut text = Vec::new();
-        for verdict in verdicts {
-            self.worst = F::worse(self.worst, F::code(verdict.state, verdict.kind));
-            if self.json {
-                text.extend_from_slice(&verdict.json());
-            } else {
-                verdict.append_to(&mut text);
-            }
-        }
-        print(&text)
+    /// Prints what was said into a part, in one write, and folds it in.
+    pub fn say_part(&mut self, part: &Part<F>) -> Result<(), Error> {
+        self.worst = F::worse(self.worst, part.worst);
+        print(&part.text)
     }
 
     /// Folds in a number that no state stands for, such as a repair that did not repair.
@@ -239,6 +233,42 @@ impl<F: Family> Report<F> {
     /// The worst number so far.
     pub fn code(&self) -> Code {
         self.worst
+    }
+}
+
+/// Verdicts kept as text: many are printed in one write, and several threads make their own.
+pub struct Part<F: Family> {
+    json: bool,
+    worst: Code,
+    text: Vec<u8>,
+    family: PhantomData<F>,
+}
+
+impl<F: Family> Part<F> {
+    /// A part of a report that prints lines, or JSON objects with `json`.
+    pub fn new(json: bool) -> Self {
+        Self { json, worst: exit::OK, text: Vec::new(), family: PhantomData }
+    }
+
+    /// Adds a verdict.
+    pub fn say(&mut self, state: State, kind: Kind, subject: &str, detail: impl fmt::Display) {
+        self.worst = F::worse(self.worst, F::code(state, kind));
+        if self.json {
+            self.text.extend_from_slice(&Verdict::new(state, kind, subject, detail.to_string()).json());
+            return;
+        }
+        let begin = self.text.len();
+        head(state, kind, subject.as_bytes(), &mut self.text);
+        let at = self.text.len();
+        // Memory takes everything.
+        let _ = write!(self.text, "{detail}");
+        let plain = |b: &u8| (b' '..0x7f).contains(b) && *b != b'\\';
+        if self.text.len() > at && self.text[at..].iter().all(plain) {
+            self.text.push(b'\n');
+        } else {
+            self.text.truncate(begin);
+            self.text.extend_from_slice(&Verdict::new(state, kind, subject, detail.to_string()).line());
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
@@ -29,6 +30,9 @@ pub enum Json<'a> {
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
+/// What may stand around a value.
+pub(crate) const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+
 /// Most keys of one object of a manifest.
 const KEYS: usize = 64;
 /// Objects of more keys find a key that stands twice by hashing.
@@ -43,8 +47,7 @@ pub fn parse(text: &[u8]) -> Result<Json<'_>, String> {
     parse_text(utf8(text)?)
 }
 
-/// The same of text that is known to be UTF-8.
-pub fn parse_text(text: &str) -> Result<Json<'_>, String> {
+fn parse_text(text: &str) -> Result<Json<'_>, String> {
     parse_with(text, KEYS)
 }
 
@@ -58,18 +61,37 @@ fn utf8(text: &[u8]) -> Result<&str, String> {
 }
 
 fn parse_with(text: &str, keys: usize) -> Result<Json<'_>, String> {
+    one(text, Seed { deeper: DEPTH, keys })
+}
+
+/// Exactly one value, read as `seed` reads it.
+fn one<'a, S: DeserializeSeed<'a>>(text: &'a str, seed: S) -> Result<S::Value, String> {
     if text.starts_with('\u{feff}') {
         return Err("it begins with a byte order mark".into());
     }
     let mut from = serde_json::Deserializer::from_str(text);
-    let value = Seed { deeper: DEPTH, keys }.deserialize(&mut from).map_err(|e| e.to_string())?;
-    from.end().map_err(|e| e.to_string())?;
+    let value = seed.deserialize(&mut from).map_err(|e| words(&e))?;
+    from.end().map_err(|e| words(&e))?;
     Ok(value)
+}
+
+/// Exactly one value of a type.
+pub(crate) fn read<'a, T: de::Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    one(text, PhantomData)
+}
+
+/// An error without the line, which is always the first: what is read is one line of something.
+fn words(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place)
+        .map_or_else(|| text.clone(), |what| format!("{what} (column {})", error.column()))
 }
 
 /// A string as JSON text, quotes included.
 pub fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    // A `Value` would link the printing of all other values. Text always has a form.
+    serde_json::to_string(text).unwrap_or_default()
 }
 
 /// What may still come: levels of nesting, keys an object.
@@ -151,7 +173,7 @@ impl<'de> Visitor<'de> for Seed {
 }
 
 /// Reads a key without copying it where the text has it as it is.
-struct Key;
+pub(crate) struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {
     type Value = Cow<'de, str>;

@@ -9,9 +9,9 @@ use contract::{Error, exit};
 use files::digest::Sha;
 
 use crate::entry::Entry;
-use crate::fields::{Keys, Object};
+use crate::fields::{Object, Path, Short, Text, fields};
 use crate::json;
-use crate::reading::Reading;
+use crate::reading::{self, Lines, Reading};
 
 /// A larger manifest is refused before it is parsed.
 pub const LIMIT: usize = 4 << 20;
@@ -22,7 +22,7 @@ pub struct Manifest {
     /// The first line.
     pub header: Header,
     /// The entries in file order, each with its bytes.
-    pub lines: Vec<Line>,
+    pub lines: Vec<Line<'static>>,
     /// The exact bytes that signatures cover: everything above the first signature line.
     pub body: Vec<u8>,
     /// The signature lines, unchecked.
@@ -44,9 +44,9 @@ pub struct Header {
 
 /// An entry and the bytes it was read from or will be written as, without newline.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct Line<'a> {
     /// What the bytes say.
-    pub entry: Entry,
+    pub entry: Entry<'a>,
     pub(crate) raw: Raw,
 }
 
@@ -70,6 +70,11 @@ pub struct Signature {
     pub value: String,
 }
 
+fields! {
+    /// The header line.
+    Head<'a> { swr: u64, seq: u64, created: Text<Short<'a>>, signer: Text<Short<'a>>, root: Text<Path> }
+}
+
 impl Header {
     /// The header of a manifest that was never signed.
     pub fn new(root: &[u8]) -> Self {
@@ -88,20 +93,19 @@ impl Header {
     }
 
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
-        let mut keys = Keys::of(json::parse_text(line)?)?;
-        match keys.number("swr")? {
+        let mut head: Head<'_> = json::read(line)?;
+        match head.swr.take() {
             Some(1) => {}
             Some(version) => return Err(format!("version {version} is not 1: made by another swr")),
             None => return Err("the first line is no swr header".into()),
         }
-        let text = |keys: &mut Keys<'_>, key: &str| keys.owned(key)?.ok_or(format!("no '{key}'"));
         let header = Self {
-            seq: keys.number("seq")?.ok_or("no 'seq'")?,
-            created: text(&mut keys, "created")?,
-            signer: text(&mut keys, "signer")?,
-            root: crate::name::decode(&text(&mut keys, "root")?).ok_or("'root' is not a path")?,
+            seq: head.seq.take().ok_or("no 'seq'")?,
+            created: head.created.take().ok_or("no 'created'")?.0.0.into_owned(),
+            signer: head.signer.take().ok_or("no 'signer'")?.0.0.into_owned(),
+            root: head.root.take().ok_or("no 'root'")?.0.0,
         };
-        keys.done()?;
+        head.done()?;
         let below = header.root.strip_prefix(b"~/").or(header.root.strip_prefix(b"/"));
         if header.root != b"~" && header.root != b"/" && !below.is_some_and(crate::name::is_contained) {
             return Err("'root' is neither absolute nor below '~'".into());
@@ -121,9 +125,9 @@ impl Signature {
     }
 }
 
-impl Line {
+impl<'a> Line<'a> {
     /// A line for a new or changed entry.
-    pub fn new(entry: Entry) -> Self {
+    pub fn new(entry: Entry<'a>) -> Self {
         let raw = Raw::New(entry.to_json().into_bytes());
         Self { entry, raw }
     }
@@ -141,8 +145,12 @@ impl Manifest {
     /// Parses exact bytes. Every deviation is an error in words that names the line.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let mut reading = Reading::begin(bytes)?;
-        let lines = reading.entries(usize::MAX)?;
-        reading.end(lines)
+        let lines = reading.piece(usize::MAX).map_or_else(|| Ok(Lines::default()), |piece| piece.read())?;
+        reading::check(std::slice::from_ref(&lines))?;
+        let body = bytes[..lines.end.unwrap_or(bytes.len())].to_vec();
+        let owned = |line: Line| Line { entry: line.entry.into_owned(), raw: line.raw };
+        let entries = lines.entries.into_iter().map(owned).collect();
+        Ok(Self { header: reading.header, lines: entries, body, signatures: lines.signatures })
     }
 
     /// Parses, or ends with the contract's `bad`, 4.
@@ -151,12 +159,12 @@ impl Manifest {
     }
 
     /// The entry with this id.
-    pub fn entry(&self, id: &str) -> Option<&Entry> {
+    pub fn entry(&self, id: &str) -> Option<&Entry<'static>> {
         self.lines.iter().map(|l| &l.entry).find(|e| e.id == id)
     }
 
     /// Puts an entry in: in the place of the one with its id, else at the end. Signatures no longer fit and go.
-    pub fn put(&mut self, entry: Entry) {
+    pub fn put(&mut self, entry: Entry<'static>) {
         let line = Line::new(entry);
         match self.lines.iter_mut().find(|l| l.entry.id == line.entry.id) {
             Some(old) => *old = line,
@@ -204,15 +212,6 @@ impl Manifest {
         let mut hasher = files::digest::Hasher::default();
         hasher.update(&self.body);
         hasher.finish()
-    }
-}
-
-/// Whether no id stands twice.
-pub fn check_ids<'a>(entries: impl IntoIterator<Item = &'a Line>) -> Result<(), String> {
-    let mut seen = std::collections::HashSet::new();
-    match entries.into_iter().find(|l| !seen.insert(&l.entry.id)) {
-        Some(line) => Err(format!("the id '{}' stands twice", line.entry.id)),
-        None => Ok(()),
     }
 }
 
@@ -264,6 +263,11 @@ mod tests {
             (r#"{"swr":1"#, "\u{feff}{\"swr\":1"),
             (r#""timeout_s":5"#, r#""timeout_s":1e400"#),
             (r#""timeout_s":5"#, r#""timeout_s":0"#),
+            (r#""timeout_s":5"#, r#""timeout_s":null"#),
+            (r#""restore":"true""#, r#""restore":"true\u0000""#),
+            (r#""restore":"true""#, "\n\"restore\":\"true\""),
+            ("}\n{\"id\":\"src\"", "}{\"id\":\"src\""),
+            ("}\n{\"id\":\"src\"", "}\n\n{\"id\":\"src\""),
             (r#""timeout_s":5"#, r#""timeout_s":5,"unknown":1"#),
             (r#""swr":1"#, r#""swr":2"#),
             (r#""root":"~""#, r#""root":"x""#),
@@ -282,6 +286,20 @@ mod tests {
         }
         assert!(Manifest::parse(BODY.trim_end().as_bytes()).is_err());
         assert!(Manifest::parse(b"").is_err());
+    }
+
+    #[test]
+    fn what_is_escaped_in_one_line_is_not_in_the_next() {
+        let text = BODY.replace(r#""restore":"true""#, r#""restore":"a \"b\"\n$(c)""#);
+        let text = text.replace(r#""needs":["shim"]"#, r#""restore":"\u0065 \\","needs":["sh\u0069m"] "#);
+        let manifest = Manifest::parse(text.as_bytes()).unwrap();
+        let (shim, src) = (&manifest.lines[0].entry, &manifest.lines[1].entry);
+        assert_eq!(shim.restore.as_deref(), Some("a \"b\"\n$(c)"));
+        assert_eq!((src.restore.as_deref(), src.needs.as_slice()), (Some("e \\"), &["shim".into()][..]));
+        let one =
+            |line: &str| Manifest::parse(format!("{}\n{line}\n", BODY.lines().next().unwrap()).as_bytes());
+        let error = one(r#"{"id":"a","size":"1"}"#).unwrap_err();
+        assert_eq!(error, r#"line 2: invalid type: string "1", expected u64 (column 20)"#);
     }
 
     #[test]

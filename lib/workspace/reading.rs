@@ -1,40 +1,63 @@
-//! Reading a manifest's exact bytes, a few entries at a time.
+//! Reading a manifest's exact bytes in pieces, which may be read beside each other.
 
-use std::borrow::Cow;
-use std::str::Split;
+use std::collections::HashSet;
+use std::ops::Range;
 
-use crate::entry::Entry;
-use crate::fields::Keys;
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+use crate::entry::{Entry, Fields};
 use crate::json;
-use crate::manifest::{self, Header, LIMIT, Line, Manifest, Raw, Signature};
+use crate::manifest::{Header, LIMIT, Line, Raw, Signature};
 
 /// A longer line is refused.
 const LINE: usize = 1 << 20;
 /// More entries are refused.
-pub const ENTRIES: usize = 20_000;
+const ENTRIES: usize = 20_000;
 /// More signature lines are refused.
 const SIGNATURES: usize = 16;
+/// Bytes of a short entry.
+const SHORT: usize = 100;
 
-/// A manifest while it is parsed: entries can be looked at before the last one is read.
+/// A manifest whose lines are still to be read.
 pub struct Reading<'a> {
     /// The first line.
     pub header: Header,
-    bytes: &'a [u8],
-    lines: Split<'a, char>,
-    /// The line that comes next, counted from 1, and where it begins.
+    rest: Piece<'a>,
+}
+
+/// Some whole lines below the header.
+#[derive(Clone, Copy)]
+pub struct Piece<'a> {
+    /// Without the last newline; `None` when there are no lines.
+    text: Option<&'a str>,
+    /// The number of its first line in the manifest, counted from 1.
     number: usize,
+    /// Where it begins in the manifest.
     at: usize,
-    entries: usize,
-    signatures: Vec<Signature>,
-    /// Where the first signature line begins.
-    end: Option<usize>,
+    /// It has no more lines than this.
+    most: usize,
+}
+
+/// What a piece says.
+#[derive(Default)]
+pub struct Lines<'a> {
+    /// Its entries, in order.
+    pub entries: Vec<Line<'a>>,
+    /// Its signatures, which are below all entries.
+    pub(crate) signatures: Vec<Signature>,
+    /// Where the first signature line begins in the manifest.
+    pub(crate) end: Option<usize>,
+    number: usize,
 }
 
 impl<'a> Reading<'a> {
-    /// Checks size and encoding and parses the header.
+    /// Checks size and encoding and reads the header.
     pub fn begin(bytes: &'a [u8]) -> Result<Self, String> {
         if bytes.len() > LIMIT {
             return Err(format!("larger than {LIMIT} bytes"));
+        }
+        if bytes.is_empty() {
+            return Err("it is empty".into());
         }
         let Some(text) = bytes.strip_suffix(b"\n") else {
             return Err("the last line does not end in a newline".into());
@@ -43,64 +66,109 @@ impl<'a> Reading<'a> {
             let line = text[..e.valid_up_to()].split(|b| *b == b'\n').count();
             format!("line {line}: it is not UTF-8")
         })?;
-        let mut lines = text.split('\n');
-        let first = lines.next().ok_or("empty")?;
+        let (first, rest) = text.split_once('\n').map_or((text, None), |(first, rest)| (first, Some(rest)));
         let header = Header::parse(first).map_err(|e| format!("line 1: {e}"))?;
-        let at = first.len() + 1;
-        Ok(Self { header, bytes, lines, number: 2, at, entries: 0, signatures: Vec::new(), end: None })
+        Ok(Self { header, rest: Piece { text: rest, number: 2, at: first.len() + 1, most: 0 } })
     }
 
-    /// The next entries, at most `most`; none at the end.
-    pub fn entries(&mut self, most: usize) -> Result<Vec<Line>, String> {
-        let likely = (self.bytes.len() - self.at.min(self.bytes.len())) / 100;
-        let mut entries = Vec::with_capacity(most.min(likely + 1));
-        while entries.len() < most
-            && let Some(line) = self.lines.next()
-        {
-            entries.extend(self.line(line).map_err(|e| format!("line {}: {e}", self.number))?);
-            self.number += 1;
-            self.at += line.len() + 1;
+    /// The next lines, at most `most`; `None` at the end.
+    pub fn piece(&mut self, most: usize) -> Option<Piece<'a>> {
+        let all = self.rest;
+        let text = all.text?;
+        let end = memchr::memchr_iter(b'\n', text.as_bytes()).nth(most - 1);
+        self.rest.text = end.map(|end| &text[end + 1..]);
+        self.rest.number = self.rest.number.saturating_add(most);
+        self.rest.at += end.map_or(0, |end| end + 1);
+        Some(Piece { text: Some(&text[..end.unwrap_or(text.len())]), most, ..all })
+    }
+}
+
+impl<'a> Piece<'a> {
+    /// Reads the lines; what is wrong with one names it.
+    pub fn read(&self) -> Result<Lines<'a>, String> {
+        let text = self.text.unwrap_or_default();
+        let mut lines = Lines { number: self.number, ..Lines::default() };
+        lines.entries.reserve(self.most.min(text.len() / SHORT + 1));
+        // One buffer serves the escaped texts of all lines: an allocation each would cost more than reading them.
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter();
+        let mut begin = 0;
+        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]);
+        for (end, number) in ends.zip(self.number..) {
+            let (line, item) = (&text[begin..end], stream.next());
+            let at = stream.byte_offset();
+            let item = match item {
+                Some(Ok(item)) if at <= end && text[at..end].trim_matches(json::SPACE).is_empty() => Ok(item),
+                // By itself it says what is wrong with it.
+                _ => json::read(line),
+            };
+            let range = self.at + begin..self.at + end;
+            item.and_then(|item| lines.take(item, range)).map_err(|e| format!("line {number}: {e}"))?;
+            begin = end + 1;
         }
-        Ok(entries)
+        Ok(lines)
+    }
+}
+
+impl<'a> Lines<'a> {
+    /// The entries of a whole manifest.
+    pub fn of(entries: Vec<Line<'a>>) -> Self {
+        Self { entries, ..Self::default() }
     }
 
-    /// The manifest, once no entry is left (who needs no manifest checks the ids alone); `lines` are all of them in order.
-    pub fn end(self, lines: Vec<Line>) -> Result<Manifest, String> {
-        let body = self.bytes[..self.end.unwrap_or(self.bytes.len())].to_vec();
-        manifest::check_ids(&lines)?;
-        Ok(Manifest { header: self.header, lines, body, signatures: self.signatures })
-    }
-
-    /// An entry, or `None` of a signature.
-    fn line(&mut self, line: &str) -> Result<Option<Line>, String> {
-        if line.len() > LINE {
+    fn take(&mut self, item: Item<'a>, at: Range<usize>) -> Result<(), String> {
+        if at.len() > LINE {
             return Err(format!("longer than {LINE} bytes"));
         }
-        let value = json::parse_text(line)?;
-        if let json::Json::Object(pairs) = &value
-            && pairs.iter().any(|(k, _)| k == "sig")
-        {
-            let mut keys = Keys::of(value)?;
-            let mut text = |key: &str| {
-                let text = keys.long_text(key)?.map(Cow::into_owned);
-                text.ok_or_else(|| format!("a signature without '{key}'"))
-            };
-            let signature = Signature { algorithm: text("sig")?, key: text("key")?, value: text("value")? };
-            keys.done()?;
-            if self.signatures.len() >= SIGNATURES {
-                return Err(format!("more than {SIGNATURES} signatures"));
+        match item {
+            Item::Signature(signature) => {
+                self.end.get_or_insert(at.start);
+                self.signatures.push(signature);
             }
-            self.end.get_or_insert(self.at);
-            self.signatures.push(signature);
-            return Ok(None);
+            Item::Entry(_) if !self.signatures.is_empty() => return Err(BELOW.into()),
+            Item::Entry(entry) => self.entries.push(Line { entry, raw: Raw::Body(at) }),
         }
-        if !self.signatures.is_empty() {
-            return Err("an entry below a signature".into());
-        }
-        if self.entries >= ENTRIES {
-            return Err(format!("more than {ENTRIES} entries"));
-        }
-        self.entries += 1;
-        Ok(Some(Line { entry: Entry::from_json(value)?, raw: Raw::Body(self.at..self.at + line.len()) }))
+        Ok(())
     }
+}
+
+/// What one line says.
+enum Item<'a> {
+    Entry(Entry<'a>),
+    Signature(Signature),
+}
+
+impl<'a> Deserialize<'a> for Item<'a> {
+    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
+        Self::of(&mut Fields::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
+impl<'a> Item<'a> {
+    fn of(fields: &mut Fields<'a>) -> Result<Self, String> {
+        let Some(algorithm) = fields.sig.take() else { return Entry::of(fields).map(Self::Entry) };
+        let key = fields.key.take().ok_or("a signature without 'key'")?.0.0;
+        let value = fields.value.take().ok_or("a signature without 'value'")?.0.0;
+        fields.done()?;
+        Ok(Self::Signature(Signature { algorithm: algorithm.0.0, key, value }))
+    }
+}
+
+const BELOW: &str = "an entry below a signature";
+
+/// What only all pieces of a manifest together show, in their order: how many lines there are, and no id twice.
+pub fn check(pieces: &[Lines]) -> Result<(), String> {
+    let signed = pieces.iter().skip_while(|piece| piece.signatures.is_empty()).skip(1);
+    if let Some(piece) = { signed }.find(|piece| !piece.entries.is_empty()) {
+        return Err(format!("line {}: {BELOW}", piece.number));
+    }
+    let entries: usize = pieces.iter().map(|piece| piece.entries.len()).sum();
+    if entries > ENTRIES {
+        return Err(format!("more than {ENTRIES} entries"));
+    }
+    if pieces.iter().map(|piece| piece.signatures.len()).sum::<usize>() > SIGNATURES {
+        return Err(format!("more than {SIGNATURES} signatures"));
+    }
+    let mut seen = HashSet::with_capacity(entries);
+    let mut ids = pieces.iter().flat_map(|piece| &piece.entries).map(|line| &line.entry.id);
+    ids.find(|id| !seen.insert(&**id)).map_or(Ok(()), |id| Err(format!("the id '{id}' stands twice")))
 }
