@@ -1,9 +1,9 @@
 # Programs land in out/. `make help` lists what there is to make.
 .DEFAULT_GOAL := all
-.PHONY: all demo test check e2e fuzz soak bench install shim dist clean help
+.PHONY: all demo test check e2e fuzz soak bench install uninstall shim dist clean help
 
 # Where `make install` puts things; DESTDIR stands before it for packagers.
-PREFIX ?= $(HOME)/.local
+PREFIX ?= $(if $(filter /%,$(HOME)),$(HOME)/.local,$(error HOME is no absolute path; give PREFIX))
 # How many mutated files of each kind `make fuzz` tries.
 FUZZ_COUNT ?= 1000000
 # release, or dist with whole-program optimisation.
@@ -62,25 +62,29 @@ bench: all ## times and sizes against peers measured in the same run
 	@tests/bench/run
 	@tests/bench/swr
 
-# Puts everything below $(1).
-define put
-set -e; for t in $(TOOLS); do \
-  install -Dm755 out/$$t '$(1)/bin/'$$t; \
-  install -Dm644 bins/$$t/$$t.1 '$(1)/share/man/man1/'$$t.1; \
-done; \
-install -Dm644 lib/contract/selfheal.7 '$(1)/share/man/man7/selfheal.7'; \
-install -Dm644 manifest.json '$(1)/share/selfheal/manifest.json'; \
-for t in $(TOOLS) swr; do install -Dm644 sh/completions '$(1)/share/bash-completion/completions/'$$t; done; \
-install -Dm644 sh/completions '$(1)/share/zsh/site-functions/_selfheal'; \
-for f in sh/*; do \
-  if [ -x $$f ]; then mode=755; else mode=644; fi; \
-  install -Dm$$mode $$f '$(1)/share/selfheal/'$$f; \
-done
+# What is installed, a line `MODE FROM TO` each, TO below the prefix; no name has a blank in it.
+define parts
+for t in $(TOOLS); do echo "755 out/$$t bin/$$t"; done; echo '755 sh/swr bin/swr'; \
+for f in bins/*/*.1 docs/*.1; do echo "644 $$f share/man/man1/$${f##*/}"; done; \
+for f in lib/*/*.7; do echo "644 $$f share/man/man7/$${f##*/}"; done; \
+for t in $(TOOLS) swr; do echo "644 sh/completions share/bash-completion/completions/$$t"; done; \
+echo '644 sh/completions share/zsh/site-functions/_selfheal'; \
+echo '644 manifest.json share/selfheal/manifest.json'; \
+for f in sh/*; do if [ -x $$f ]; then echo "755 $$f share/selfheal/$$f"; else echo "644 $$f share/selfheal/$$f"; fi; done
 endef
+
+# Puts everything below $(1).
+put = { $(parts); } | while read -r mode from to; do install -Dm$$mode $$from '$(1)/'$$to || exit 1; done
 
 install: all ## programs, sh/, manifest.json, man pages and completions below DESTDIR and PREFIX
 	@$(call put,$(DESTDIR)$(PREFIX))
 	@echo 'installed in $(DESTDIR)$(PREFIX)'
+
+uninstall: ## remove again what install puts there, and nothing else
+	@[ -f '$(DESTDIR)$(PREFIX)/share/selfheal/manifest.json' ] || { echo 'nothing is installed in $(DESTDIR)$(PREFIX)' >&2; exit 1; }
+	@{ $(parts); } | while read -r mode from to; do rm -f '$(DESTDIR)$(PREFIX)/'$$to || exit 1; done
+	@rmdir '$(DESTDIR)$(PREFIX)/share/selfheal/sh' '$(DESTDIR)$(PREFIX)/share/selfheal'
+	@echo 'removed from $(DESTDIR)$(PREFIX)'
 
 shim: all ## copies of the programs in ~/.shim
 	@SELFHEAL_MODE=fix sh/install-shim

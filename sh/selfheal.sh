@@ -14,7 +14,8 @@
 #
 # Statuses are those of selfheal(7). Sourcing prints nothing and leaves the caller's shell as it was, but for ~/.shim in
 # front of PATH, once. A function body in ( ) is a subshell: its variables and options end with it, the only local scope
-# that all shells have. External programs are called through `command`, past the caller's aliases and functions.
+# that all shells have; the names in it begin with _sh_, because a caller may have the plain ones readonly, or exported to the
+# command that is run. External programs are called through `command`, past the caller's aliases and functions.
 
 # Makes the subshell it is called in independent of the caller's options and IFS.
 _selfheal_alone() {
@@ -28,33 +29,62 @@ _selfheal_alone() {
 # Without /proc the other places remain.
 _selfheal_where() {
   _selfheal_alone
-  self=${1-}
+  _sh_self=${1-}
   # shellcheck disable=SC2016 # expanded by eval, where the shell knows it
-  case $self:${ZSH_VERSION-}:${KSH_VERSION-} in
+  case $_sh_self:${ZSH_VERSION-}:${KSH_VERSION-} in
     :: | *MIRBSD*) ;;
-    ::*) self=$(eval 'printf "%s\n" "${.sh.file}"' 2>/dev/null) ;;
-    :*) self=$(eval 'printf "%s\n" "${(%):-%x}"' 2>/dev/null) ;;
+    ::*) _sh_self=$(eval 'printf "%s\n" "${.sh.file}"' 2>/dev/null) ;;
+    :*) _sh_self=$(eval 'printf "%s\n" "${(%):-%x}"' 2>/dev/null) ;;
   esac
-  if [ -z "$self" ]; then
-    for fd in "/proc/${2:-0}/fd"/*; do
-      [ -f "$fd" ] || continue
-      rest=$(command readlink "$fd")
-      case $rest in */selfheal.sh) self=$rest ;; esac
+  if [ -z "$_sh_self" ]; then
+    for _sh_fd in "/proc/${2:-0}/fd"/*; do
+      [ -f "$_sh_fd" ] || continue
+      _sh_rest=$(command readlink "$_sh_fd")
+      case $_sh_rest in */selfheal.sh) _sh_self=$_sh_rest ;; esac
     done
   fi
-  case $self in
-    /*) ;;
-    */*) self=$PWD/$self ;;
-    *) self=$PWD/./$self ;;
-  esac
-  [ -f "$self" ] && CDPATH='' command cd -P "${self%/*}" && command pwd -P
+  case $_sh_self in /*) ;; *) _sh_self=$PWD/$_sh_self ;; esac
+  [ -f "$_sh_self" ] && CDPATH='' command cd -P "${_sh_self%/*}" && command pwd -P
 }
 
 # An error in one line and the next command: MESSAGE HINT. In a subshell, because a `>&2` in a function makes ksh93 lose the
 # stdout of a command substitution around it.
 _selfheal_error() (
-  printf 'selfheal: %s\nhint: %s\n' "$1" "$2" >&2 || :
+  printf '%s: %s\nhint: %s\n' "${_selfheal_name:-selfheal}" "$1" "$2" >&2 || :
 )
+
+# FORMAT ARG...: printf to standard output. 74 and one line where that is full or closed: `3>&1`, because zsh takes a
+# closed one for a success; the line comes from a child, because ksh93 would add to it what it could not write.
+_selfheal_put() {
+  # shellcheck disable=SC2059 # the caller's format
+  { printf "$@" 3>&1; } 2>/dev/null && return
+  # shellcheck disable=SC2016 # the other shell's
+  command sh -c 'printf "%s: cannot write to standard output: it is full or closed\n" "$0" >&2' "${_selfheal_name:-selfheal}" || :
+  return 74
+}
+
+# Prints the help that a script has in its first comment: its name, its sentence, its usage, and what else stands there.
+_selfheal_help() {
+  _sh_text=$(command awk -v name="${1##*/}" 'NR == 1 || out || !/^#/ { out += NR > 1; next }
+    { sub(/^# ?/, "") } NR == 2 { $0 = name " - " tolower(substr($0, 1, 1)) substr($0, 2) } { print }' "$1")
+  _selfheal_put '%s\n' "$_sh_text"
+}
+
+# Leaves in _sh_dir the directory VALUE, else NAME in the home; 64 when VALUE is no absolute path, 74 when HOME is none: without
+# a home nothing is looked for in /, let alone written.
+_selfheal_below() {
+  _sh_dir=$1
+  case $1 in /*) return 0 ;; ?*) return 64 ;; esac
+  case ${HOME-} in /*) _sh_dir=$HOME/$2 ;; *) return 74 ;; esac
+}
+
+# Leaves the toolkit's home in _sh_dir, or says why there is none.
+_selfheal_home() {
+  _selfheal_below "${SELFHEAL_HOME-}" .selfheal && return
+  set -- $?
+  _selfheal_error "${SELFHEAL_HOME:+SELFHEAL_}HOME is not an absolute path" 'export HOME, or set SELFHEAL_HOME'
+  return "$1"
+}
 
 # TEXT with every control character made a blank, so that it stays on its line.
 _selfheal_one_line() {
@@ -65,11 +95,11 @@ _selfheal_one_line() {
 # links are our own programs again, is left out, and so is what depends on the current directory.
 _selfheal_on_path() (
   _selfheal_alone
-  left=${PATH-}:
-  while [ -n "$left" ]; do
-    at=${left%%:*} left=${left#*:}
-    case $at in "${HOME-}/.shim" | "${HOME-}/.shim/") continue ;; /*) ;; *) continue ;; esac
-    [ ! -f "$at/$1" ] || [ ! -x "$at/$1" ] || { printf '%s\n' "$at/$1" && return 0; }
+  _sh_left=${PATH-}:
+  while [ -n "$_sh_left" ]; do
+    _sh_at=${_sh_left%%:*} _sh_left=${_sh_left#*:}
+    case $_sh_at in "${HOME:-.}/.shim" | "${HOME:-.}/.shim/") continue ;; /*) ;; *) continue ;; esac
+    [ ! -f "$_sh_at/$1" ] || [ ! -x "$_sh_at/$1" ] || { printf '%s\n' "$_sh_at/$1" && return 0; }
   done
   return 1
 )
@@ -81,7 +111,7 @@ _selfheal_on_path() (
 _selfheal_bound() (
   _selfheal_alone
   _selfheal_seek sh-timeout
-  case $found in ok*) printf '%s\n' "${found#ok }" ;; *) _selfheal_on_path timeout ;; esac
+  case $_sh_found in ok*) printf '%s\n' "${_sh_found#ok }" ;; *) _selfheal_on_path timeout ;; esac
 )
 
 # Leaves in `found` of the subshell it is called in: `ok FILE` for the first copy of NAME that answers `--version`, else
@@ -89,50 +119,61 @@ _selfheal_bound() (
 # empty script, which ends 0. Places: SELFHEAL_BIN_DIR, out/ of a checkout, bin/ of an unpacked release, PREFIX/bin when this
 # is PREFIX/share/selfheal/sh, ~/.shim, PATH. A script that asks for several leaves a bound in _selfheal_limiter.
 _selfheal_seek() {
-  name=$1 found='missing -' bad=corrupt bound=${_selfheal_limiter-} sought=${_selfheal_limiter:+yes} left=${PATH-}: here=${_selfheal_dir:-/dev/null}
-  set -- "${SELFHEAL_BIN_DIR-}" "$here/../out" "$here/../bin" "$here/../../../bin" "${HOME-}/.shim"
-  while [ -n "$left" ]; do
-    case $left in /*) set -- "$@" "${left%%:*}" ;; esac
-    left=${left#*:}
+  _sh_name=$1 _sh_found='missing -' _sh_bad=corrupt _sh_bound=${_selfheal_limiter-} _sh_sought=${_selfheal_limiter:+yes}
+  _sh_left=${PATH-}: _sh_here=${_selfheal_dir:-/dev/null}
+  set -- "${SELFHEAL_BIN_DIR:-/dev/null}" "$_sh_here/../out" "$_sh_here/../bin" "$_sh_here/../../../bin"
+  case ${HOME-} in /*) set -- "$@" "$HOME/.shim" ;; esac
+  while [ -n "$_sh_left" ]; do
+    case $_sh_left in /*) set -- "$@" "${_sh_left%%:*}" ;; esac
+    _sh_left=${_sh_left#*:}
   done
-  for place; do
-    file=$place/$name state=stripped
-    [ -f "$file" ] || continue
-    if [ -x "$file" ]; then
+  for _sh_place; do
+    _sh_file=$_sh_place/$_sh_name _sh_state=stripped
+    [ -f "$_sh_file" ] || continue
+    if [ -x "$_sh_file" ]; then
       # the right words prove the sh-timeout beside it too, so it is asked for itself only when they do not come
-      state=$bad
-      [ -n "$sought" ] || bound=$place/sh-timeout
-      [ "$name" != sh-timeout ] || bound=$file
-      ! _selfheal_answers || { found="ok $file" && return; }
-      if [ -z "$sought" ] && [ -s "$file" ] && [ "$name" != sh-timeout ]; then
-        sought=yes first=$bound
-        bound=$(_selfheal_bound) || state=unknown bad=unknown
-        [ "$bound" = "$first" ] || ! _selfheal_answers || { found="ok $file" && return; }
+      _sh_state=$_sh_bad
+      [ -n "$_sh_sought" ] || _sh_bound=$_sh_place/sh-timeout
+      [ "$_sh_name" != sh-timeout ] || _sh_bound=$_sh_file
+      ! _selfheal_answers || { _sh_found="ok $_sh_file" && return; }
+      if [ -z "$_sh_sought" ] && [ -s "$_sh_file" ] && [ "$_sh_name" != sh-timeout ]; then
+        _sh_sought=yes _sh_first=$_sh_bound
+        _sh_bound=$(_selfheal_bound) || _sh_state=unknown _sh_bad=unknown
+        [ "$_sh_bound" = "$_sh_first" ] || ! _selfheal_answers || { _sh_found="ok $_sh_file" && return; }
       fi
     fi
-    [ "$found" != 'missing -' ] || found="$state $file"
+    [ "$_sh_found" != 'missing -' ] || _sh_found="$_sh_state $_sh_file"
   done
 }
 
 # Whether `file` says the version of `name` under `bound`.
 _selfheal_answers() {
-  [ -s "$file" ] && [ -f "$bound" ] && [ -x "$bound" ] && [ -s "$bound" ] || return 1
-  case $(exec "$bound" -s KILL 2 "$file" --version </dev/null 2>/dev/null) in "$name "[0-9]*) return 0 ;; esac
+  [ -s "$_sh_file" ] && [ -f "$_sh_bound" ] && [ -x "$_sh_bound" ] && [ -s "$_sh_bound" ] || return 1
+  case $(exec "$_sh_bound" -s KILL 2 "$_sh_file" --version </dev/null 2>/dev/null) in "$_sh_name "[0-9]*) return 0 ;; esac
   return 1
 }
 
 # Prints the path of a working copy of NAME, or says what is wrong and ends 69.
 selfheal_find() (
   _selfheal_alone
-  _selfheal_seek "${1-}"
-  case $found in
-    ok*) printf '%s\n' "${found#ok }" && return 0 ;;
-    missing*) what='is not installed' ;;
-    stripped*) what="lost its execute bits: ${found#* }" ;;
-    unknown*) what='cannot be tried: sh-timeout is gone and timeout(1) too' ;;
-    *) what="does not answer --version: ${found#* }" ;;
+  case $#:${1-} in
+    1: | 1:-* | 1:*/* | [!1]*)
+      _selfheal_error 'selfheal_find takes the name of a program' 'selfheal_find gguf-verify'
+      return 64
+      ;;
   esac
-  _selfheal_error "${1-} $what" 'run make in the checkout or reinstall the toolkit; SELFHEAL_BIN_DIR names another place'
+  _selfheal_seek "$1"
+  case $_sh_found in
+    ok*)
+      _selfheal_put '%s\n' "${_sh_found#ok }"
+      return
+      ;;
+    missing*) _sh_what='is not installed' ;;
+    stripped*) _sh_what="lost its execute bits: ${_sh_found#* }" ;;
+    unknown*) _sh_what='cannot be tried: sh-timeout is gone and timeout(1) too' ;;
+    *) _sh_what="does not answer --version: ${_sh_found#* }" ;;
+  esac
+  _selfheal_error "$(_selfheal_one_line "$1") $_sh_what" 'run make in the checkout or reinstall the toolkit; SELFHEAL_BIN_DIR names another place'
   return 69
 )
 
@@ -151,19 +192,14 @@ _selfheal_run() (
   _selfheal_alone
   if [ -f "${_selfheal_dir-}/fallback" ]; then
     _selfheal_seek "$1"
-    case $found in
-      ok*) at=${found#ok } ;;
-      *)
-        _selfheal_environment
-        exec sh "$_selfheal_dir/fallback" "$@"
-        ;;
-    esac
+    case $_sh_found in ok*) ;; *) _selfheal_environment && exec sh "$_selfheal_dir/fallback" "$@" ;; esac
+    _sh_program=${_sh_found#ok }
   else
-    at=$(selfheal_find "$1") || return 69
+    _sh_program=$(selfheal_find "$1") || return 69
   fi
   shift
   _selfheal_environment
-  exec "$at" "$@"
+  exec "$_sh_program" "$@"
 )
 
 selfheal_sh_timeout() { _selfheal_run sh-timeout "$@"; }
@@ -186,12 +222,12 @@ run_with_timeout() (
   if [ -f "${_selfheal_dir-}/fallback" ]; then
     _selfheal_alone
     _selfheal_seek sh-timeout
-    case $found in ok*) at=${found#ok } ;; *) exec sh "$_selfheal_dir/fallback" sh-timeout "$@" ;; esac
-  elif ! at=$(selfheal_find sh-timeout); then
-    _selfheal_error "refused to run '$(_selfheal_one_line "$2")' without a bound" 'bring sh-timeout back'
-    return 4
+    case $_sh_found in ok*) exec "${_sh_found#ok }" "$@" ;; esac
+    exec sh "$_selfheal_dir/fallback" sh-timeout "$@"
   fi
-  exec "$at" "$@"
+  ! _sh_bound=$(selfheal_find sh-timeout) || exec "$_sh_bound" "$@"
+  _selfheal_error "refused to run '$(_selfheal_one_line "$2")' without a bound" 'bring sh-timeout back'
+  return 4
 )
 
 # ---- repairs ----------------------------------------------------------------------------------------------------
@@ -236,13 +272,13 @@ _selfheal_but_first() {
 _selfheal_log() (
   _selfheal_alone
   umask 077
-  base=${SELFHEAL_HOME:-${HOME:-.}/.selfheal}
-  log=$base/selfheal.log
-  line="$(command date -u +%Y-%m-%dT%H:%M:%SZ) selfheal.sh $1 $(_selfheal_one_line "$2")"
-  if [ "${base#/}" != "$base" ] && [ ! -L "$log" ] && { [ -f "$log" ] || [ ! -e "$log" ]; } &&
-    command mkdir -p "$base" 2>/dev/null; then
-    [ ! -f "$log" ] || [ "$(command wc -c <"$log")" -lt 1048576 ] || command mv -f "$log" "$log.1"
-    { printf '%s\n' "$line" >>"$log"; } 2>/dev/null && return 0
+  _sh_base=${SELFHEAL_HOME:-${HOME:-.}/.selfheal}
+  _sh_log=$_sh_base/selfheal.log
+  _sh_line="$(command date -u +%Y-%m-%dT%H:%M:%SZ) selfheal.sh $1 $(_selfheal_one_line "$2")"
+  if [ "${_sh_base#/}" != "$_sh_base" ] && [ ! -L "$_sh_log" ] && { [ -f "$_sh_log" ] || [ ! -e "$_sh_log" ]; } &&
+    command mkdir -p "$_sh_base" 2>/dev/null; then
+    [ ! -f "$_sh_log" ] || [ "$(command wc -c <"$_sh_log")" -lt 1048576 ] || command mv -f "$_sh_log" "$_sh_log.1"
+    { printf '%s\n' "$_sh_line" >>"$_sh_log"; } 2>/dev/null && return 0
   fi
   _selfheal_error 'cannot write selfheal.log' 'SELFHEAL_HOME must be an absolute directory that can be written'
   return 0
@@ -252,33 +288,40 @@ _selfheal_log() (
 # is none. A damaged model is fetched through its breaker, with consent.
 selfheal_ensure_model() (
   _selfheal_alone
-  role=${1-} seen=''
-  case $role in
-    '' | *[!A-Za-z0-9_.-]*)
+  _sh_role=${1-} _sh_seen=''
+  case $#:$_sh_role in
+    1:?*[!A-Za-z0-9_.-]* | 1:[!A-Za-z0-9_.-]* | 1: | [!1]*)
       _selfheal_error 'selfheal_ensure_model takes a role' 'selfheal_ensure_model scout'
       return 64
       ;;
   esac
-  for other in "$role" scout spark forge; do
-    case " $seen " in *" $other "*) continue ;; esac
-    seen="$seen $other"
-    selfheal_gguf_verify "$other" >/dev/null
-    code=$?
-    if [ "$other" = "$role" ] && [ "$code" = 3 ]; then
-      selfheal_do "fetch the model of $role" _selfheal_fetch "$role" >&2 && code=0
+  _sh_roles=$(selfheal_model_budget show) || return
+  _sh_roles=" $(printf '%s\n' "$_sh_roles" | command cut -f 1 | command tr '\n' ' ')"
+  case $_sh_roles in *" $_sh_role "*) ;; *)
+    _selfheal_error "manifest.json has no role '$_sh_role'" "the roles are$_sh_roles"
+    return 64
+    ;;
+  esac
+  for _sh_other in "$_sh_role" scout spark forge; do
+    case "$_sh_roles $_sh_seen " in *" $_sh_other "*" $_sh_other "*) continue ;; *" $_sh_other "*) ;; *) continue ;; esac
+    _sh_seen="$_sh_seen $_sh_other"
+    selfheal_gguf_verify "$_sh_other" >/dev/null
+    _sh_code=$?
+    if [ "$_sh_other" = "$_sh_role" ] && [ "$_sh_code" = 3 ]; then
+      selfheal_do "fetch the model of $_sh_role" _selfheal_fetch "$_sh_role" >&2 && _sh_code=0
     fi
-    case $code in
+    case $_sh_code in
       0) ;;
-      5) (printf 'selfheal: the model of %s could not be proven\n' "$other" >&2) || : ;;
+      5) (printf 'selfheal: the model of %s could not be proven\n' "$_sh_other" >&2) || : ;;
       3) continue ;;
-      *) return "$code" ;;
+      *) return "$_sh_code" ;;
     esac
-    printf '%s\n' "$other"
-    [ "$other" != "$role" ] || return "$code"
-    (printf 'selfheal: degraded: %s stands in for %s\n' "$other" "$role" >&2) || :
+    _selfheal_put '%s\n' "$_sh_other" || return
+    [ "$_sh_other" != "$_sh_role" ] || return "$_sh_code"
+    (printf 'selfheal: degraded: %s stands in for %s\n' "$_sh_other" "$_sh_role" >&2) || :
     return 5
   done
-  _selfheal_error "no usable model for $role" "SELFHEAL_MODE=fix hf-fetch $role"
+  _selfheal_error "no usable model for $_sh_role" "SELFHEAL_MODE=fix hf-fetch $_sh_role"
   return 3
 )
 
@@ -299,33 +342,35 @@ selfheal_heal() (
     _selfheal_error 'selfheal_heal takes no argument' 'selfheal_heal'
     return 64
   fi
-  code=0
+  _selfheal_home || return
+  _sh_code=0
   if [ -f "${_selfheal_dir-}/install-shim" ] && ! command sh "$_selfheal_dir/install-shim" --check; then
-    selfheal_do 'restore the programs in ~/.shim' command sh "$_selfheal_dir/install-shim" || code=$?
+    selfheal_do 'restore the programs in ~/.shim' command sh "$_selfheal_dir/install-shim" || _sh_code=$?
   fi
   if ! selfheal_llama_rebuild --status; then
-    selfheal_do 'rebuild the engine' selfheal_llama_rebuild || code=$(_selfheal_worse "$code" $?)
+    selfheal_do 'rebuild the engine' selfheal_llama_rebuild || _sh_code=$(_selfheal_worse "$_sh_code" $?)
   fi
   selfheal_gguf_verify | (
-    while IFS='	' read -r state kind role rest; do
-      case $state:$kind in
+    while IFS='	' read -r _sh_state _sh_kind _sh_role _sh_rest; do
+      case $_sh_state:$_sh_kind in
         missing:model | short:model | corrupt:model | failed:model)
-          selfheal_do "fetch the model of $role" _selfheal_fetch "$role" || code=$(_selfheal_worse "$code" $?)
+          selfheal_do "fetch the model of $_sh_role" _selfheal_fetch "$_sh_role" || _sh_code=$(_selfheal_worse "$_sh_code" $?)
           ;;
         ok:model) ;;
-        *) code=$(_selfheal_worse "$code" 5) ;;
+        *) _sh_code=$(_selfheal_worse "$_sh_code" 5) ;;
       esac
     done
-    return "$code"
+    return "$_sh_code"
   )
 )
 
-# The worse of two numbers of the contract.
+# The worse of two numbers of the contract; one that no verdict stands for (64, 74) is never hidden.
 _selfheal_worse() {
-  for _selfheal_rank in 4 3 2 5; do
-    case " $1 $2 " in *" $_selfheal_rank "*) printf '%s\n' "$_selfheal_rank" && return 0 ;; esac
+  case $1 in [!02345]* | ??*) set -- "$1" "$1" ;; esac
+  case $2 in [!02345]* | ??*) set -- "$2" "$2" ;; esac
+  for _sh_rank in 4 3 2 5; do
+    case " $1 $2 " in *" $_sh_rank "*) printf '%s\n' "$_sh_rank" && return 0 ;; esac
   done
-  [ "$1" = 0 ] || set -- "$1" "$1"
   printf '%s\n' "$2"
 }
 
@@ -347,27 +392,29 @@ selfheal_host_package() {
 _selfheal_apt() (
   _selfheal_alone
   umask 077
-  stamp=${SELFHEAL_HOME:-${HOME-}/.selfheal}/state/apt.$1
-  now=$(command date +%s)
-  last=0
-  [ ! -f "$stamp" ] || read -r last <"$stamp" || :
-  case $last in '' | *[!0-9]*) last=0 ;; esac
-  if [ "$last" -le "$now" ] && [ $((now - last)) -lt 3600 ]; then
-    _selfheal_error "the package $1 was tried within the last hour" "rm $stamp"
+  _selfheal_home || return
+  _sh_stamp=$_sh_dir/state/apt.$1
+  _sh_now=$(command date +%s)
+  _sh_last=0
+  [ ! -f "$_sh_stamp" ] || read -r _sh_last <"$_sh_stamp" || :
+  case $_sh_last in '' | *[!0-9]*) _sh_last=0 ;; esac
+  if [ "$_sh_last" -le "$_sh_now" ] && [ $((_sh_now - _sh_last)) -lt 3600 ]; then
+    _selfheal_error "the package $1 was tried within the last hour" "rm $_sh_stamp"
     return 4
   fi
-  if ! { command mkdir -p "${stamp%/*}" && printf '%s\n' "$now" >"$stamp"; } 2>/dev/null; then
+  if ! { command mkdir -p "${_sh_stamp%/*}" && printf '%s\n' "$_sh_now" >"$_sh_stamp"; } 2>/dev/null; then
     _selfheal_error 'cannot write the stamp of the attempt' 'SELFHEAL_HOME must be a directory that can be written'
     return 74
   fi
-  package=$1
+  _sh_package=$1
   set -- env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none apt-get -q -y \
-    -o DPkg::Lock::Timeout=60 -o Acquire::Retries=1 -o Acquire::http::Timeout=30
+    -o DPkg::Lock::Timeout=60 -o Acquire::Retries=1 -o Acquire::http::Timeout=30 \
+    -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold # a changed conffile would be asked about
   [ "$(command id -u)" = 0 ] || set -- sudo -n "$@"
-  run_with_timeout 600 "$@" install --no-install-recommends "$package" >&2 && return 0
+  run_with_timeout 600 "$@" install --no-install-recommends "$_sh_package" >&2 && return 0
   run_with_timeout 300 "$@" update >&2
-  run_with_timeout 600 "$@" install --no-install-recommends "$package" >&2 && return 0
-  _selfheal_error "the package $package could not be installed" "apt-get install $package"
+  run_with_timeout 600 "$@" install --no-install-recommends "$_sh_package" >&2 && return 0
+  _selfheal_error "the package $_sh_package could not be installed" "apt-get install $_sh_package"
   return 4
 )
 
@@ -396,8 +443,7 @@ if [ -z "$_selfheal_dir" ]; then
   # shellcheck disable=SC3028 # empty in the shells that have no BASH_SOURCE
   _selfheal_dir=$(_selfheal_where "${BASH_SOURCE-}" "$_selfheal_pid") || :
 fi
-unset _selfheal_pid _selfheal_rest _selfheal_from _selfheal_limiter
-case ":${PATH-}:" in
-  :: | *":${HOME-}/.shim:"*) ;;
-  *) [ -z "${HOME-}" ] || PATH=$HOME/.shim:$PATH ;;
+unset _selfheal_pid _selfheal_rest _selfheal_from _selfheal_limiter _selfheal_name
+case ${HOME-}:${PATH-} in
+  /*:?*) case ":$PATH:" in *":$HOME/.shim:"*) ;; *) PATH=$HOME/.shim:$PATH ;; esac ;;
 esac

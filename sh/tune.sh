@@ -7,7 +7,8 @@
 # built; else one run of llama-completion is read from its own log. With SELFHEAL_MODE=fix the figure of all threads is
 # recorded, because that is how run-guarded runs: a bound made of a faster one would cut answers off.
 
-case $0 in */*) sh_dir=${0%/*} ;; *) sh_dir=. ;; esac
+script=$0 # zsh calls a function by its own name there
+case $script in */*) sh_dir=${script%/*} ;; *) sh_dir=. ;; esac
 if [ ! -f "$sh_dir/selfheal.sh" ] || [ ! -f "$sh_dir/fallback-models" ]; then
   printf 'tune.sh: selfheal.sh is not beside it\nhint: restore sh/: git checkout sh, or reinstall the toolkit\n' >&2
   exit 69
@@ -19,14 +20,20 @@ _selfheal_alone
 # shellcheck source=sh/fallback-models
 . "$sh_dir/fallback-models"
 
+_selfheal_name=tune.sh
+_selfheal_put '' || exit # with a closed standard output the next file opened would be taken for it
+
 fail() {
-  printf 'tune.sh: %s\nhint: %s\n' "$2" "$3" >&2
+  (printf 'tune.sh: %s\nhint: %s\n' "$2" "$3" >&2) || :
   exit "$1"
 }
 
 # Where the engine is: kept, built, PATH; llama-rebuild --status has said that it is healthy.
 find_engine() {
-  for dir in "${SELFHEAL_HOME:-$HOME/.selfheal}"/engine/* "${SELFHEAL_LLAMA_DIR:-$HOME/llama.cpp}/build/bin"; do
+  place SELFHEAL_LLAMA_DIR "${SELFHEAL_LLAMA_DIR-}" llama.cpp
+  built=$place/build/bin
+  place SELFHEAL_HOME "${SELFHEAL_HOME-}" .selfheal
+  for dir in "$place"/engine/* "$built"; do
     engine=$dir # yash keeps a loop's variable inside its function
     case ${engine##*/} in *.*) continue ;; esac
     [ ! -x "$engine/llama-completion" ] || return 0
@@ -50,7 +57,18 @@ measure() (
 )
 
 main() {
+  case ${1-} in
+    --help)
+      _selfheal_help "$script"
+      return
+      ;;
+    -*) fail 64 "unknown option '$(_selfheal_one_line "$1")'" 'tune.sh --help' ;;
+  esac
   find_manifest
+  for role; do
+    role_of "$role" || fail 64 "no role of that name: $(_selfheal_one_line "$role")" 'tune.sh scout'
+  done
+  _selfheal_home || return
   engine=''
   { selfheal_llama_rebuild --status >/dev/null && find_engine; } || fail 4 'there is no healthy engine' 'SELFHEAL_MODE=fix llama-rebuild'
   cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null) || cores=1
@@ -58,26 +76,26 @@ main() {
   [ $# -gt 0 ] || set -- $(everyday)
   code=0 done=0
   for role; do
-    role_of "$role" || fail 64 "no role of that name: $(_selfheal_one_line "$role")" 'tune.sh scout'
+    role_of "$role"
     selfheal_gguf_verify "$role" >/dev/null || continue
     all=''
     for threads in $(printf '%s\n' 1 $((cores / 2)) "$cores" | awk '$1 > 0' | sort -nu); do
       (printf 'tune.sh: measuring %s on %s threads\n' "$role" "$threads" >&2) || :
       tps=$(measure "$threads")
       case $tps in '' | *[!0-9.]*) continue ;; esac
-      printf '%s\t%s\t%s\n' "$role" "$threads" "$tps"
+      _selfheal_put '%s\t%s\t%s\n' "$role" "$threads" "$tps" || exit
       [ "$threads" != "$cores" ] || all=$tps
     done
     if [ -z "$all" ]; then
       (printf 'tune.sh: no run of %s on %s threads could be measured\n' "$role" "$cores" >&2) || :
-      code=2
+      code=$(_selfheal_worse "$code" 2)
       continue
     fi
     done=$((done + 1))
-    selfheal_do "record $all tokens per second of $role" selfheal_model_budget record "$role" "$all" >&2 || code=$?
+    selfheal_do "record $all tokens per second of $role" selfheal_model_budget record "$role" "$all" >&2 || code=$(_selfheal_worse "$code" $?)
   done
-  [ $done -gt 0 ] || [ $code != 0 ] || fail 3 'there is no usable model' 'gguf-verify'
-  return $code
+  [ $done -gt 0 ] || [ "$code" != 0 ] || fail 3 'there is no usable model' 'gguf-verify'
+  return "$code"
 }
 
 main "$@"

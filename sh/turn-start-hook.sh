@@ -17,6 +17,8 @@ fi
 _selfheal_from=$beside
 # shellcheck source=sh/selfheal.sh
 . "$beside/selfheal.sh"
+_selfheal_alone
+_selfheal_name=turn-start-hook.sh
 
 # SECONDS: prints the doctor's status when it ended by itself, and nothing when it was stopped. What it found goes to stderr.
 bounded() {
@@ -31,8 +33,12 @@ bounded() {
 }
 
 main() {
-  case ${1-900} in
-    *[!0-9]* | '' | 0)
+  case $#:${1-900} in
+    1:--help)
+      _selfheal_help "$script"
+      return
+      ;;
+    [!01]* | ??:* | ?:*[!0-9]* | ?: | ?:0* | ?:????????*)
       printf 'turn-start-hook.sh: the bound is not a number of seconds\nhint: turn-start-hook.sh [SECONDS]\n' >&2
       return 64
       ;;

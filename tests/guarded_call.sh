@@ -19,6 +19,16 @@ for wrong in 'x scout' 'x nosuch 8' 'x scout many' ' scout 8'; do
   is "wrong usage: $wrong" "$(guarded "$@")" '64 '
 done
 
+is 'a prompt with a leading dash is a prompt' "$(guarded '-1 and 2' scout 8)" '0 four'
+is 'also to the plain form' "$(under "$tree/sh/fallback" run-guarded -- '-1 and 2' scout 8 2>/dev/null)" four
+
+# A role that is not there is wrong usage, also where a file of that name is, and the roles that are there are named.
+cp "$sound" "$box/nosuch"
+is 'an unknown role is no missing model' "$(cd "$box" && function_of selfheal_ensure_model nosuch)" '64 '
+is 'an unknown role: the roles there are' "$(sed -n 's/^hint: //p' "$box/said")" 'the roles are scout spark sage '
+is 'a role that is there' "$(function_of selfheal_ensure_model sage)" '0 sage'
+rm "$box/nosuch"
+
 # A repeated prompt is a hit, and a hit runs nothing.
 SELFHEAL_MODE=fix && export SELFHEAL_MODE
 : >"$calls"
@@ -98,6 +108,14 @@ is 'what keeps failing is not fetched again' "$(function_of selfheal_ensure_mode
 is 'no partial file is left' "$(find "$models" -name '*partial*')" ''
 cp "$sound" "$models/scout.gguf"
 
+# A model that somebody put there under the name is no damaged copy, and stays.
+rm -r "$box/.selfheal/state/breaker" # what failed above is not what fails now
+echo "$sound" >"$box/serves"
+{ cat "$sound" && echo; } >"$models/scout.gguf"
+is 'a longer model is moved aside, not replaced' \
+  "$(guarded 'a longer model' scout 8) $(find "$models" -name 'scout.gguf.before-selfheal.*' -size "+$((size - 1))c" | grep -c .)" '0 four 1'
+rm -f "$models"/*.before-selfheal.*
+
 # npx without its shim hangs where it asks; with it the input is at its end, and consent decides about --yes.
 # shellcheck disable=SC2016 # the program expands them
 printf '#!/bin/sh\nread -r x && echo asked\necho "npx $npm_config_yes$NPM_CONFIG_YES $*"\n' >"$box/host/npx"
@@ -112,6 +130,27 @@ is 'shims installed' "$(under "$tree/sh/install-shim" | grep -v '^ok')" 'missing
 cp "$good/hf-fetch" "$tree/out/"
 is 'healed by heal' "$(function_of selfheal_heal | head -c 1)$(under "$tree/sh/install-shim" --check | grep -vc '^ok')" '00'
 is 'heal that is asked for help repairs nothing' "$(function_of selfheal_heal --help)" '64 '
+# What stands in ~/.shim and is not ours is not lost.
+rm "$box/.shim/breaker.sha256" "$box/.shim/timeout"
+printf '#!/bin/sh\necho theirs\n' >"$box/.shim/breaker"
+ln -s /usr/bin/timeout "$box/.shim/timeout"
+under "$tree/sh/install-shim" >"$box/shimmed" 2>/dev/null
+is "somebody else's program under our name is moved aside" "$(sh "$box"/.shim/breaker.before-selfheal.*)" theirs
+is "somebody else's timeout is left alone, and that is said" \
+  "$(readlink "$box/.shim/timeout")$(grep -c '^degraded	binary	shim/timeout' "$box/shimmed")" /usr/bin/timeout1
+rm "$box"/.shim/breaker.before-selfheal.* "$box/.shim/timeout"
+mkdir "$box/.shim/put"
+mv "$box/.shim/npx" "$box/.shim/npx.sha256" "$box/.shim/put/"
+mkdir "$box/.shim/npx"
+is 'what cannot be put there is no success' "$(
+  rm -rf "$box/.shim/npx.sha256" && : >"$box/.shim/npx.sha256"
+  under "$tree/sh/install-shim" >"$box/shimmed" 2>&1
+  printf %s $?
+)$(grep -c '^ok	binary	shim/npx' "$box/shimmed")" 740
+rmdir "$box/.shim/npx"
+mv "$box/.shim/put"/* "$box/.shim/"
+rmdir "$box/.shim/put"
+is 'and all is well again' "$(under "$tree/sh/install-shim" >/dev/null 2>&1 && under "$tree/sh/install-shim" --check | grep -v '^ok')" ''
 is 'npx with consent' "$(echo y | "$box/.shim/npx" a 'b c')" 'npx true --yes a b c'
 is 'npx without' "$(SELFHEAL_MODE=check && echo y | "$box/.shim/npx" a)" 'npx false a'
 is 'npx without, whatever the caller had saved' "$(SELFHEAL_MODE=check NPM_CONFIG_YES=true && export NPM_CONFIG_YES && "$box/.shim/npx" a)" 'npx false a'

@@ -284,9 +284,53 @@ fn a_proxy_is_used_as_the_environment_says() {
         let (output, _) = run_with(&[("HTTPS_PROXY", unusable)]);
         assert_eq!((output.code, output.field(1)), (3, "failed".into()), "{unusable}: {output:?}");
         assert!(output.field(4).starts_with("proxy: "), "{unusable}: {output:?}");
+        // What is wrong is the proxy, so it is named, and what was on the other side of it behind it.
+        if let Some(named) = [place.to_string(), "127.0.0.1:1".into()].iter().find(|p| unusable.contains(*p))
+            && unusable.starts_with("http://")
+        {
+            assert!(output.field(4).starts_with(&format!("proxy: {named}: ")), "{unusable}: {output:?}");
+            assert!(output.field(4).contains(&process.address.to_string()), "{unusable}: {output:?}");
+        }
         assert!(!format!("{}{}", output.out(), output.err()).contains("wr0ng"), "{output:?}");
     }
     assert_eq!(nginx_log(&home.path("nginx")).len(), asked, "an unusable proxy never means direct");
+}
+
+/// Without a request it is known what will be refused: that is not what would be done.
+#[test]
+fn what_fix_mode_refuses_without_asking_check_mode_refuses_too() {
+    let home = home_of(b"x");
+    for (endpoint, proxy, begins) in [
+        ("http://10.0.0.5:8080", "", "refused: http://10.0.0.5:8080 is plain http"),
+        ("http://huggingface.co", "", "refused: http://huggingface.co is plain http"),
+        ("https://127.0.0.1:1", "socks5://127.0.0.1:1", "proxy: ALL_PROXY is not usable"),
+    ] {
+        let before = home.census();
+        let said = ["check", "fix"].map(|mode| {
+            let mut command = fetch(&home, endpoint, &["m"]);
+            let output = run(command.env("SELFHEAL_MODE", mode).env("ALL_PROXY", proxy));
+            assert_eq!((output.code, output.field(1)), (3, "failed".into()), "{mode} {endpoint}: {output:?}");
+            assert!(output.field(4).starts_with(begins), "{mode} {endpoint}: {output:?}");
+            assert!(output.err().contains("hint: ") && !output.err().contains("DRY"), "{output:?}");
+            if mode == "check" {
+                assert_eq!(home.census(), before, "check mode writes nothing");
+            }
+            output.out()
+        });
+        assert_eq!(said[0], said[1], "{endpoint}");
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_said_with_the_variable_that_names_another() {
+    let server = Server::start(|_, wire| wire.head(200, &[]));
+    let home = home_of(b"x");
+    let output = run(fetch(&home, &server.url(), &["m"]).env("SELFHEAL_MODELS_DIR", "/proc/none/models"));
+    assert_eq!((output.code, output.field(1)), (3, "failed".into()), "{output:?}");
+    assert!(
+        output.field(4).starts_with("disk: ") && output.err().contains("SELFHEAL_MODELS_DIR"),
+        "{output:?}"
+    );
 }
 
 #[test]

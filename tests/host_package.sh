@@ -57,6 +57,8 @@ is 'as root' "$(package tiny)" '0 install noninteractive'
 is 'nothing can ask, nothing restarts' "$(cat "$box/calls")" 'install noninteractive l asked:no'
 is 'standard output stays clean' "$(cat "$box/out")" ''
 like 'waits for a lock so long and no longer' "$(cat "$box/arguments")" "*'DPkg::Lock::Timeout=60 '*' install --no-install-recommends tiny'"
+like 'a configuration file that was changed is kept without a question' "$(cat "$box/arguments")" \
+  "*'-o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold'*"
 is 'the log says it' "$(cut -d ' ' -f 2- "$box/.selfheal/selfheal.log")" 'selfheal.sh repaired install the package tiny'
 is 'not again within the hour' "$(package tiny)" 4
 is 'said with the way out' "$(sed -n 's/^hint: //p' "$box/said" | head -n 1)" "rm $state/apt.tiny"

@@ -57,6 +57,20 @@ const DAMAGE: &[(&str, &str, u32, &str, &str)] = &[
 ];
 
 #[test]
+fn a_home_that_cannot_be_written_is_said_with_the_variables_that_name_another() {
+    let home = Home::new();
+    let mut command = home.command(env!("CARGO_BIN_EXE_llama-rebuild"));
+    let output = run(command.env("SELFHEAL_MODE", "fix").env("SELFHEAL_HOME", "/proc/none"));
+    assert_eq!(output.code, 74, "{}", output.err());
+    let hint = output.err().lines().last().unwrap_or_default().to_owned();
+    assert!(
+        hint.starts_with("hint: ") && hint.contains("SELFHEAL_HOME") && hint.contains("SELFHEAL_LLAMA_DIR"),
+        "{}",
+        output.err()
+    );
+}
+
+#[test]
 fn d20_each_damage_of_the_engine_has_its_own_words() {
     let home = workshop();
     for (name, content, mode, state, words) in DAMAGE {

@@ -138,10 +138,11 @@ fn wrong_usage_is_64_and_says_what_would_be_right() {
         );
     }
     assert_eq!(run(&mut calls.command("fixx", &["scout", "1"])).code, 64);
-    assert_eq!(
-        run(calls.command("fix", &["scout", "1"]).env("SELFHEAL_MANIFEST", "/nowhere/m.json")).code,
-        74
-    );
+    // As the help says: what is not there is 69, what is there and cannot be read 74.
+    for (manifest, code) in [("/nowhere/m.json", 69), ("/proc/self/stat/m.json", 69), ("/", 74)] {
+        let output = run(calls.command("fix", &["scout", "1"]).env("SELFHEAL_MANIFEST", manifest));
+        assert_eq!(output.code, code, "{manifest}: {}", output.err());
+    }
     assert_eq!(run(calls.command("fix", &["scout", "1"]).env_remove("SELFHEAL_MANIFEST")).code, 69);
     let light = fs::read_to_string(calls.home.path("manifest.json")).unwrap();
     calls.home.file("manifest.json", light.replace("\"light\":true", "\"light\":false"));

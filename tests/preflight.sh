@@ -85,6 +85,16 @@ is 'files that must be there' "$(
   SELFHEAL_REQUIRED_FILES="$box/.clawhub/TOKEN:$box/no such file" && export SELFHEAL_REQUIRED_FILES && wrong |
     grep -o 'missing host required-[0-9]'
 )" 'missing host required-2'
+# shellcheck disable=SC2089,SC2090 # a name like any other
+SELFHEAL_REQUIRED_FILES="$box/no\\such \"file\"
+"
+# shellcheck disable=SC2090
+export SELFHEAL_REQUIRED_FILES
+is 'a file that must be there is named' "$(look | tr -d 05)$(grep '	required-1	' "$box/said" | cut -f 4)" \
+  "missing, empty or unreadable: $box/no\\\\such \"file\" "
+is 'and named in JSON that can be read' "$(look --json | tr -d 05)$(grep '"required-1"' "$box/said" | sed 's/.*"detail"://')" \
+  "\"missing, empty or unreadable: $box/no\\\\such \\\"file\\\" \"}"
+unset SELFHEAL_REQUIRED_FILES
 rm -f "$box/bin/swr-verify"
 mkdir "$box/.swr"
 : >"$box/.swr/manifest.jsonl"

@@ -103,6 +103,18 @@ done
     "$(user_shell 'PATH=.::$PATH:' "$thrice" 'selfheal_find gguf-verify || echo $?')" 69
   is 'on PATH it is' "$(user_shell 'PATH=$PATH:$PWD' "$thrice" 'selfheal_find gguf-verify')" "$box/a b/cwd/gguf-verify"
 
+  # What a caller made readonly is no name of ours, and what is exported reaches the command as it was.
+  names='name found bad bound sought left here place file state first at what role seen other code line base log stamp now last self fd rest kind text dir roles program'
+  is 'readonly names of the caller are none of ours' "$(user_shell ". ../tree/sh/selfheal.sh; readonly $(printf '%s=his' "$names" | sed 's/ /=his /g')" : \
+    'selfheal_find sh-timeout; run_with_timeout 5 echo ran; selfheal_do x true; selfheal_ensure_model scout; echo $?')" "$found
+ran
+69"
+  is 'an exported name reaches the command as it was' "$(user_shell "export $(printf '%s=his' "$names" | sed 's/ /=his /g')" "$thrice" \
+    'run_with_timeout 5 env' | grep -c '^[a-z]*=his$')" "$(($(printf '%s\n' "$names" | wc -w)))"
+  is 'exporting everything, and a CDPATH, change nothing' "$(user_shell 'set -a; CDPATH=/' "$thrice" \
+    'selfheal_find sh-timeout; run_with_timeout 5 echo ran')" "$found
+ran"
+
   # A function that fails returns its number: the shell goes on without errexit, and a handler sees it with errexit.
   for setup in : 'set -u' 'set -eu' 'set -f; IFS=:' 'trap "printf bye" EXIT'; do
     case $setup in *EXIT*) bye=bye ;; *) bye= ;; esac
@@ -112,6 +124,9 @@ done
       SELFHEAL_MODE=maybe
       selfheal_do "x" true && : || printf "%s " $?
       run_with_timeout && : || printf "%s " $?
+      selfheal_find && : || printf "%s " $?
+      selfheal_find "" && : || printf "%s " $?
+      selfheal_find ../tree/out/sh-timeout && : || printf "%s " $?
       selfheal_find nothing-of-that-name && : || printf "%s " $?
       selfheal_preflight --no-such && : || printf "%s " $?
       selfheal_gguf_verify && : || printf "%s " $?
@@ -122,7 +137,7 @@ done
       selfheal_host_package "x; y" && : || printf "%s " $?
       selfheal_host_package no-such-package && : || printf "%s " $?
       selfheal_heal && : || printf "%s " $?
-      printf alive')" "64 5 64 64 69 64 69 64 64 69 64 5 5 alive$bye"
+      printf alive')" "64 5 64 64 64 64 64 69 64 69 64 64 69 64 5 5 alive$bye"
     # with the plain forms beside it, no program is needed
     cp "$root"/sh/fallback* "$root/manifest.json" "$box/a b/tree/sh/"
     mv "$box/a b/tree/sh/manifest.json" "$box/a b/tree/"

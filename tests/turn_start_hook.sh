@@ -31,6 +31,7 @@ is 'a manifest that is not signed' "$(hook)$(grep -c '^bad	manifest	signature' "
 is 'it reads no terminal and no input' "$(echo words | { hook && cat; })" 5words
 is 'an argument that is no bound' "$(hook soon)" 64
 is 'no bound at all' "$(hook 0)" 64
+is 'a bound that no clock holds' "$(hook 99999999999)" 64
 
 # A doctor that hangs, and one that is not there.
 at=$box/copy

@@ -78,7 +78,7 @@ fn manifest(tool: &str, asked: &Asked) -> Result<Option<Manifest>, Error> {
         Ok(manifest) => Ok(Some(manifest)),
         Err(error) if needed => Err(error),
         Err(error) => {
-            if error.code != exit::PROGRAM_MISSING {
+            if error.code != exit::PROGRAM_MISSING || home::manifest_is_named() {
                 message::note(tool, &format!("{}: no pins are known", error.message));
             }
             Ok(None)

@@ -34,13 +34,22 @@ pub(crate) fn run(wanted: Wanted, options: &Options, fix: Option<&Fix>) -> Resul
         hint("hf-fetch --learn fetches it from huggingface.co and writes down what it measured");
         return Ok(verdict(State::Bad, "no pin: nobody published its sha256".into()));
     }
-    let Some(first) = wanted.sources.first() else {
+    if wanted.sources.is_empty() {
         return Ok(verdict(State::Bad, format!("no source: {}", wanted.nowhere)));
-    };
+    }
     let Some(fix) = fix else {
-        let size = wanted.bytes.map_or("a file of unknown size".into(), amount);
-        mode::would(&format!("fetch {subject}, {size}, from {first}"));
-        return Ok(verdict(State::Would, format!("fetch {size} from {}", first.origin)));
+        // What would be refused without asking anybody is not what would be done.
+        return Ok(match reachable(&wanted, options)? {
+            Ok(from) => {
+                let size = wanted.bytes.map_or("a file of unknown size".into(), amount);
+                mode::would(&format!("fetch {subject}, {size}, from {from}"));
+                verdict(State::Would, format!("fetch {size} from {}", from.origin))
+            }
+            Err(failure) => {
+                hint_for(failure.cause);
+                verdict(State::Failed, failure.to_string())
+            }
+        });
     };
     let mut job = Job { wanted, options, fix, total: Deadline::after(options.limit), known };
     match job.fetch() {
@@ -58,6 +67,29 @@ pub(crate) fn run(wanted: Wanted, options: &Options, fix: Option<&Fix>) -> Resul
             Ok(verdict(state, failure.to_string()))
         }
     }
+}
+
+/// The first source that may be asked under the settings as they are, found without asking; else why the first may not.
+fn reachable<'a>(wanted: &'a Wanted, options: &Options) -> Result<Result<&'a Url, Failure>, Error> {
+    let client = match client(wanted, options, Deadline::after(options.limit))? {
+        Ok(client) => client,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let mut first = Err(Failure::new(Cause::Unreachable, "no source"));
+    for url in wanted.sources.iter().rev() {
+        match client.may_ask(url) {
+            Ok(()) => first = Ok(url),
+            Err(failure) if first.is_err() => first = Err(failure),
+            Err(_) => (),
+        }
+    }
+    Ok(first)
+}
+
+/// What sends the requests. An error is a token that no header can carry.
+fn client(wanted: &Wanted, options: &Options, total: Deadline) -> Result<Result<Client, Failure>, Error> {
+    let bounds = Bounds { connect: CONNECT, stall: options.stall, total };
+    Ok(Client::new(wanted.allow.clone(), wanted::token()?, bounds))
 }
 
 fn right(wanted: &Wanted) -> String {
@@ -94,8 +126,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn fetch(&mut self) -> Result<(State, String), Ending> {
-        let bounds = Bounds { connect: CONNECT, stall: self.options.stall, total: self.total };
-        let client = Client::new(self.wanted.allow.clone(), wanted::token()?, bounds)?;
+        let client = client(&self.wanted, self.options, self.total)??;
         if self.wanted.revision.is_none() && self.wanted.repository.is_some() {
             self.note("no revision is pinned, asking for main");
         }
@@ -349,7 +380,9 @@ fn hint_for(cause: Cause) {
         }
         Cause::Tls => "export SSL_CERT_FILE when the network has a certificate authority of its own",
         Cause::Proxy => "look at HTTPS_PROXY, ALL_PROXY and NO_PROXY",
-        Cause::Disk => "make room or raise the limit, then run this again: it continues",
+        Cause::Disk => {
+            "make room, raise the limit, or set SELFHEAL_MODELS_DIR to a directory that can be written; then run this again"
+        }
         Cause::Refused => {
             "only huggingface.co, its file servers, HF_ENDPOINT and the manifest's mirrors are asked"
         }

@@ -45,10 +45,16 @@ pub(crate) fn say(text: &str) {
     message::note("llama-rebuild", text);
 }
 
-/// An input or output error as the contract words it, 74.
+/// Everything is written below these two.
+const WAY_OUT: &str = "make room, or set SELFHEAL_HOME (the engine) and SELFHEAL_LLAMA_DIR (its source) to directories that can be written";
+
+/// An input or output error as the contract words it, 74; where something could not be written, with the way out.
 pub(crate) fn io<'a>(
     doing: &'a str,
     path: &'a std::path::Path,
 ) -> impl FnOnce(std::io::Error) -> Halt + use<'a> {
-    move |cause| Halt::Error(Error::io(doing, path.as_os_str(), &cause))
+    move |cause| {
+        let error = Error::io(doing, path.as_os_str(), &cause);
+        Halt::Error(if doing == "read" { error } else { error.hint(WAY_OUT) })
+    }
 }

@@ -3,12 +3,13 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::exit;
-use crate::message::Error;
+use crate::message::{Error, quoted};
 
 /// A variable that is set and not empty.
 fn set(name: &str) -> Option<OsString> {
@@ -141,8 +142,17 @@ pub fn names_with_prefix(prefix: &str) -> Vec<OsString> {
 ///
 /// Beside means, from the directory of this program: `.`, `..`, `../share/selfheal`.
 pub fn manifest() -> Result<PathBuf, Error> {
-    if let Some(path) = set("SELFHEAL_MANIFEST") {
-        return Ok(path.into());
+    if let Some(path) = set("SELFHEAL_MANIFEST").map(PathBuf::from) {
+        return match path.metadata() {
+            Err(cause) if matches!(cause.kind(), NotFound | NotADirectory) => {
+                let what =
+                    format!("SELFHEAL_MANIFEST names {}, which is not there", quoted(path.as_os_str()));
+                Err(Error::new(exit::PROGRAM_MISSING, what)
+                    .hint("unset it, or set it to a manifest.json of the toolkit"))
+            }
+            // Whatever else is wrong with it, who reads it will say.
+            _ => Ok(path),
+        };
     }
     let here = own_dir();
     let places = ["manifest.json", "../manifest.json", "../share/selfheal/manifest.json"];
@@ -150,6 +160,11 @@ pub fn manifest() -> Result<PathBuf, Error> {
         Error::new(exit::PROGRAM_MISSING, "manifest.json is not beside the toolkit's programs")
             .hint("set SELFHEAL_MANIFEST, or reinstall: make install")
     })
+}
+
+/// Whether the caller named a manifest, which is then not missed in silence.
+pub fn manifest_is_named() -> bool {
+    set("SELFHEAL_MANIFEST").is_some()
 }
 
 /// Finds a program: `SELFHEAL_BIN_DIR`, beside this program, `~/.shim`, `PATH`; a regular file with an x bit.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use contract::{Error, home};
+use contract::{Error, exit, home};
 
 use crate::cpu::cpu;
 use crate::health::{Health, health};
@@ -80,7 +80,12 @@ pub fn find() -> Result<Option<Engine>, Error> {
     let kept = kept_dir()?;
     let cpu = cpu();
     let mut places = vec![(kept.join(&cpu.id), Place::Kept), (kept.join(cpu.portable_id()), Place::Kept)];
-    places.extend(home::llama_dir().ok().map(|d| (d.join("build/bin"), Place::Build)));
+    match home::llama_dir() {
+        Ok(dir) => places.push((dir.join("build/bin"), Place::Build)),
+        Err(error) if error.code == exit::USAGE => return Err(error),
+        // Without a home there may be an engine elsewhere.
+        Err(_) => (),
+    }
     places.extend(home::path_dirs().into_iter().map(|d| (d, Place::Path)));
     Ok(places
         .into_iter()

@@ -112,6 +112,12 @@ impl Client {
         Ok(Self { agent, allow, proxies: Proxies::from_environment()?, token, bounds })
     }
 
+    /// Whether an address may be asked under these settings: the allow list and the proxy for it. Asks nobody.
+    pub fn may_ask(&self, url: &Url) -> Result<(), Failure> {
+        self.allow.check(url)?;
+        self.proxies.of(url).map(drop)
+    }
+
     /// Sends a request and follows its redirects. The answer may have any status; see [`Answer::failure`].
     pub fn send(&self, request: &Request<'_>) -> Result<Answer, Failure> {
         let mut url = request.url.clone();
@@ -166,10 +172,10 @@ impl Client {
             builder = builder.header("authorization", format!("Bearer {}", token.value));
         }
         let proxy = self.proxies.of(url)?;
-        let proxied = proxy.is_some();
+        let place = proxy.as_ref().map(|p| format!("{}:{}", p.host(), p.port()));
         let sent = builder.config().timeout_global(Some(left)).proxy(proxy).build().call();
         let (parts, body) =
-            sent.map_err(|error| failure_of(error, &url.origin.to_string(), proxied))?.into_parts();
+            sent.map_err(|error| failure_of(error, &url.origin.to_string(), place.as_deref()))?.into_parts();
         let (status, headers) = (parts.status.as_u16(), parts.headers);
         Ok(Answer { status, url: url.clone(), headers, body, stall: self.bounds.stall })
     }
@@ -182,16 +188,16 @@ fn expired() -> Failure {
 /// The failure behind an error while a body is read.
 pub(crate) fn read_failure(cause: io::Error, source: &str) -> Failure {
     match cause.downcast::<Error>() {
-        Ok(error) => failure_of(error, source, false),
-        Err(cause) => failure_of(Error::Io(cause), source, false),
+        Ok(error) => failure_of(error, source, None),
+        Err(cause) => failure_of(Error::Io(cause), source, None),
     }
 }
 
 /// Our word for an error of the HTTP library. Behind a proxy, whatever keeps the connection from being made is
-/// the proxy's.
-fn failure_of(error: Error, source: &str, proxied: bool) -> Failure {
+/// the proxy's, and the detail names it.
+fn failure_of(error: Error, source: &str, proxy: Option<&str>) -> Failure {
     use io::ErrorKind as K;
-    let away = if proxied { Cause::Proxy } else { Cause::Unreachable };
+    let away = if proxy.is_some() { Cause::Proxy } else { Cause::Unreachable };
     let (cause, detail) = match error {
         Error::Timeout(Timeout::Global) => return expired(),
         Error::Timeout(Timeout::Resolve | Timeout::Connect) => (away, "no connection in time".into()),
@@ -214,5 +220,8 @@ fn failure_of(error: Error, source: &str, proxied: bool) -> Failure {
         }
         other => (Cause::Protocol, other.to_string()),
     };
-    Failure::new(cause, format!("{source}: {detail}"))
+    match proxy.filter(|_| cause == Cause::Proxy) {
+        Some(proxy) => Failure::new(cause, format!("{proxy}: {detail}, on the way to {source}")),
+        None => Failure::new(cause, format!("{source}: {detail}")),
+    }
 }
