@@ -51,6 +51,10 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     });
     // All are known now: one write, since a line each costs more than the look.
     report.say_all(verdicts)?;
+    if entries.iter().all(Vec::is_empty) {
+        note("swr-verify", "the manifest has no entries: nothing is protected");
+        contract::message::hint("swr autopilot tracks what is here, swr add PATH one thing");
+    }
     let found: Vec<_> = looked.iter().map(|(e, r)| (*e, r.findings.as_slice())).collect();
     if let Some(signature) = wipe::signature(&found).filter(|_| options.only.is_empty()) {
         report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;

@@ -62,9 +62,18 @@ fn parse_with(text: &str, keys: usize) -> Result<Json<'_>, String> {
         return Err("it begins with a byte order mark".into());
     }
     let mut from = serde_json::Deserializer::from_str(text);
-    let value = Seed { deeper: DEPTH, keys }.deserialize(&mut from).map_err(|e| e.to_string())?;
-    from.end().map_err(|e| e.to_string())?;
+    let value = Seed { deeper: DEPTH, keys }.deserialize(&mut from).map_err(|e| in_words(&e))?;
+    from.end().map_err(|e| in_words(&e))?;
     Ok(value)
+}
+
+/// The cause and the column; which line of a file it is only the caller knows.
+fn in_words(cause: &serde_json::Error) -> String {
+    let text = cause.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((what, _)) if cause.line() == 1 => format!("{what} at column {}", cause.column()),
+        _ => text,
+    }
 }
 
 /// A string as JSON text, quotes included.

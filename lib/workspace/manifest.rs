@@ -210,8 +210,9 @@ impl Manifest {
 /// Whether no id stands twice.
 pub fn check_ids<'a>(entries: impl IntoIterator<Item = &'a Line>) -> Result<(), String> {
     let mut seen = std::collections::HashSet::new();
-    match entries.into_iter().find(|l| !seen.insert(&l.entry.id)) {
-        Some(line) => Err(format!("the id '{}' stands twice", line.entry.id)),
+    match entries.into_iter().enumerate().find(|(_, l)| !seen.insert(&l.entry.id)) {
+        // The header is the first line.
+        Some((at, line)) => Err(format!("line {}: the id '{}' stands twice", at + 2, line.entry.id)),
         None => Ok(()),
     }
 }

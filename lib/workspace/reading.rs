@@ -36,8 +36,12 @@ impl<'a> Reading<'a> {
         if bytes.len() > LIMIT {
             return Err(format!("larger than {LIMIT} bytes"));
         }
+        if bytes.is_empty() {
+            return Err("it is empty".into());
+        }
         let Some(text) = bytes.strip_suffix(b"\n") else {
-            return Err("the last line does not end in a newline".into());
+            let line = bytes.split(|b| *b == b'\n').count();
+            return Err(format!("line {line}: it does not end in a newline"));
         };
         let text = std::str::from_utf8(text).map_err(|e| {
             let line = text[..e.valid_up_to()].split(|b| *b == b'\n').count();
