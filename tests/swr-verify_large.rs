@@ -71,7 +71,7 @@ fn a_wrong_line_anywhere_is_one_bad_line_and_nothing_else() {
         for (wrong, words) in [
             ("", "EOF"),
             ("{\"id\":", "EOF"),
-            ("{\"id\":\"x\",\"path\":\"../x\"}", "not below"),
+            ("{\"id\":\"x\",\"path\":\"../x\"}", "expected a path below"),
             (lines[7], "'many-6' stands twice"),
         ] {
             let mut text = lines[..at].join("\n") + "\n" + wrong + "\n" + &lines[at..].join("\n") + "\n";

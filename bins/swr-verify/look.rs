@@ -2,131 +2,137 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use contract::{Error, clock, mode};
+use contract::{Error, Part, State, Swr, clock, mode};
 use files::digest::{Hasher, Sha};
 use workspace::cache::Cache;
-use workspace::place::Places;
-use workspace::reading::{ENTRIES, Reading};
+use workspace::place::{Near, Places};
+use workspace::reading::{self, Lines, Reading};
 use workspace::verify::{Depth, Result as Found};
-use workspace::{Entry, Header, Line, Shape, manifest};
+use workspace::{Entry, Header, Shape, manifest};
 
 /// From so many bytes on a manifest is large.
 pub(crate) const LARGE: usize = 64 << 10;
 /// Entries that a thread takes at a time.
-const PIECE: usize = 128;
+const PIECE: usize = 64;
 
 /// How to look.
 pub(crate) struct Settings {
     pub(crate) deep: bool,
+    pub(crate) json: bool,
     pub(crate) jobs: usize,
+}
+
+/// What some entries look like, one result an entry and in their order, and the verdicts of that.
+pub(crate) struct Looked {
+    pub(crate) found: Vec<Found>,
+    pub(crate) text: Part<Swr>,
 }
 
 impl Settings {
     /// How deep to look, `jobs` threads in each tree.
     fn depth<'a>(&self, cache: &'a Cache, jobs: usize) -> Depth<'a> {
-        Depth { deep: self.deep, cache: Some(cache), now: clock::now().wall, jobs }
+        Depth { deep: self.deep, cache: Some(cache), now: clock::wall(), jobs }
+    }
+
+    fn look<'e>(
+        &self,
+        near: &mut Near,
+        entries: impl ExactSizeIterator<Item = &'e Entry>,
+        depth: &Depth,
+    ) -> Result<Looked, Error> {
+        let mut looked = Looked { found: Vec::with_capacity(entries.len()), text: Part::new(self.json) };
+        for entry in entries {
+            let found = near.look(entry, depth)?;
+            if found.findings.is_empty() {
+                looked.text.say(State::Ok, entry.kind(), &entry.id, &found.proof);
+            }
+            for finding in &found.findings {
+                looked.text.say(finding.state, entry.kind(), &entry.id, &finding.detail);
+            }
+            looked.found.push(found);
+        }
+        Ok(looked)
     }
 }
 
-/// Looks at entries; the results are in their order.
-pub(crate) fn all(
+/// Looks at some of a manifest's entries.
+pub(crate) fn some(
     header: &Header,
     entries: &[&Entry],
     settings: &Settings,
     cache: &Cache,
-) -> Result<Vec<Found>, Error> {
+) -> Result<Vec<Looked>, Error> {
     let places = Places::open(header)?;
     // The trees share the threads; a lone one may use all.
     let trees = entries.iter().filter(|e| matches!(e.shape, Shape::Tree { .. })).count();
     let depth = settings.depth(cache, settings.jobs / trees.clamp(1, settings.jobs));
     // Few entries are taken one by one, since one may be a whole tree; many in pieces, since one is a mere `stat`.
-    let piece = (entries.len() / (settings.jobs * 8)).clamp(1, PIECE);
+    let pieces: Vec<_> = entries.chunks((entries.len() / (settings.jobs * 8)).clamp(1, PIECE)).collect();
     // A thread costs more than a few `stat` calls: only many entries are shared out.
     let threads = settings.jobs.min(entries.len() / 8 + 1);
-    shared(&places, &depth, threads, |give| {
-        entries.chunks(piece).for_each(|piece| give(piece.to_vec()));
-        Ok(())
-    })
+    shared(&places, &pieces, threads, |near, piece| settings.look(near, piece.iter().copied(), &depth))
 }
 
-/// Reads a large manifest, each entry looked at while the next ones are read: the lines in pieces, and what each one
-/// looks like, both in manifest order.
-pub(crate) fn streamed(
+/// Reads a large manifest and looks at all of it, each thread at the entries of the lines that it read.
+pub(crate) fn all(
     bytes: &[u8],
     settings: &Settings,
     cache: &Cache,
-) -> Result<(Vec<Vec<Line>>, Vec<Found>), Error> {
-    let unusable = |what: String| manifest::unusable(&what);
-    let mut reading = Reading::begin(bytes).map_err(unusable)?;
+) -> Result<(Vec<Lines>, Vec<Looked>), Error> {
+    let mut reading = Reading::begin(bytes).map_err(|what| manifest::unusable(&what))?;
     let places = Places::open(&reading.header)?;
-    let pieces: Vec<OnceLock<Vec<Line>>> = (0..=ENTRIES / PIECE).map(|_| OnceLock::new()).collect();
-    let found = shared(&places, &settings.depth(cache, 1), settings.jobs, |give| {
-        for piece in &pieces {
-            let lines = reading.entries(PIECE).map_err(unusable)?;
-            if lines.is_empty() {
-                break;
-            }
-            give(piece.get_or_init(|| lines).iter().map(|l| &l.entry).collect());
-        }
-        manifest::check_ids(pieces.iter().filter_map(OnceLock::get).flatten()).map_err(unusable)
-    })?;
-    Ok((pieces.into_iter().filter_map(OnceLock::into_inner).collect(), found))
+    let depth = settings.depth(cache, 1);
+    let pieces: Vec<_> = std::iter::from_fn(|| reading.piece(PIECE)).collect();
+    let done = shared(&places, &pieces, settings.jobs, |near, piece| {
+        let lines = piece.read()?;
+        let looked = settings.look(near, lines.entries.iter().map(|line| &line.entry), &depth);
+        Ok((lines, looked))
+    });
+    let (lines, looked): (Vec<_>, Vec<_>) =
+        done.map_err(|what: String| manifest::unusable(&what))?.into_iter().unzip();
+    reading::check(&lines).map_err(|what| manifest::unusable(&what))?;
+    Ok((lines, looked.into_iter().collect::<Result<_, _>>()?))
 }
 
-/// Looks at the pieces that `read` gives, `threads` of them at once; the results are in the order they were given. An
-/// error of `read` ends the looking.
-fn shared<'e>(
+/// Does `work` for every item, `threads` of them at once; the results are in the order of the items, and so is the
+/// error, after which no further item is begun.
+fn shared<T: Sync, R: Send, E: Send>(
     places: &Places,
-    depth: &Depth,
+    items: &[T],
     threads: usize,
-    read: impl FnOnce(&mut dyn FnMut(Vec<&'e Entry>)) -> Result<(), Error>,
-) -> Result<Vec<Found>, Error> {
-    let (send, receive) = mpsc::channel::<(usize, Vec<&Entry>)>();
-    let (receive, stop) = (Mutex::new(receive), AtomicBool::new(false));
-    let done = Mutex::new(Vec::new());
-    let work = || {
+    work: impl Fn(&mut Near, &T) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    let (next, stop, done) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(Vec::new()));
+    let run = || {
         let mut near = places.near();
-        // The sender goes when all is read, so each wait ends.
-        let take = || receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        while let Ok((at, piece)) = take() {
-            let piece = piece.iter().take_while(|_| !stop.load(Ordering::Relaxed));
-            let found: Result<Vec<Found>, Error> = piece.map(|entry| near.look(entry, depth)).collect();
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, found));
+        while !stop.load(Ordering::Relaxed) {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else { break };
+            let result = work(&mut near, item);
+            stop.fetch_or(result.is_err(), Ordering::Relaxed);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
         }
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
             // Where no thread can be had, this one does it all.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            let _ = std::thread::Builder::new().spawn_scoped(scope, run);
         }
-        let mut count = 0;
-        let result = read(&mut |piece| {
-            // The receiver outlives this.
-            let _ = send.send((count, piece));
-            count += 1;
-        });
-        stop.store(result.is_err(), Ordering::Relaxed);
-        drop(send);
-        work();
-        result
-    })?;
+        run();
+    });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|(at, _)| *at);
-    let mut all = Vec::with_capacity(done.len() * PIECE);
-    for (_, found) in done {
-        all.extend(found?);
-    }
-    Ok(all)
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Puts what was hashed into the cache and drops entries that the manifest no longer has.
-pub(crate) fn remember(cache: &mut Cache, entries: &[Vec<Line>], looked: &[(&Entry, &Found)], host: Sha) {
-    let now = clock::now().wall;
+pub(crate) fn remember(cache: &mut Cache, lines: &[Lines], looked: &[(&Entry, &Found)], host: Sha) {
+    let now = clock::wall();
     cache.set_host(host);
-    let ids: HashSet<&str> = entries.iter().flatten().map(|l| l.entry.id.as_str()).collect();
+    let ids: HashSet<&str> = lines.iter().flat_map(|l| &l.entries).map(|l| l.entry.id.as_str()).collect();
     cache.retain(|id| ids.contains(id));
     for (entry, found) in looked {
         if let Some((fingerprint, hash)) = found.hashed {

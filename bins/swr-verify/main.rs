@@ -10,8 +10,10 @@ use contract::cli::{Arg, Stop, unknown};
 use contract::message::note;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
 use workspace::cache::Cache;
-use workspace::verify::Result as Found;
-use workspace::{Entry, Line, Manifest, read, wipe};
+use workspace::reading::Lines;
+use workspace::{Entry, Manifest, read, wipe};
+
+use look::Looked;
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
@@ -41,26 +43,24 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         Ok(looked) => ManuallyDrop::new(looked),
         Err(error) => return Err(read::bad_line(error, "manifest", &mut report)?.into()),
     };
-    let (entries, found) = &*kept;
-    let chosen = entries.iter().flatten().map(|l| &l.entry).filter(|e| options.chooses(e));
-    let looked: Vec<_> = chosen.zip(found).collect();
-    let verdicts = looked.iter().flat_map(|(entry, result)| {
-        let say = |state, detail| Verdict::new(state, entry.kind(), entry.id.as_str(), detail);
-        let healthy = result.findings.is_empty().then(|| say(State::Ok, result.proof.words()));
-        healthy.into_iter().chain(result.findings.iter().map(move |f| say(f.state, f.detail.clone())))
-    });
-    // All are known now: one write, since a line each costs more than the look.
-    report.say_all(verdicts)?;
-    if entries.iter().all(Vec::is_empty) {
+    let (lines, looked) = &*kept;
+    for part in looked {
+        report.say_part(&part.text)?;
+    }
+    let chosen = lines.iter().flat_map(|l| &l.entries).map(|l| &l.entry).filter(|e| options.chooses(e));
+    let looked: Vec<_> = chosen.zip(looked.iter().flat_map(|part| &part.found)).collect();
+    if lines.iter().all(|l| l.entries.is_empty()) {
         note("swr-verify", "the manifest has no entries: nothing is protected");
         contract::message::hint("swr autopilot tracks what is here, swr add PATH one thing");
     }
-    let found: Vec<_> = looked.iter().map(|(e, r)| (*e, r.findings.as_slice())).collect();
-    if let Some(signature) = wipe::signature(&found).filter(|_| options.only.is_empty()) {
-        report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;
+    let damaged = looked.iter().any(|(_, found)| !found.findings.is_empty());
+    if damaged && options.only.is_empty() {
+        let found: Vec<_> = looked.iter().map(|(e, found)| (*e, found.findings.as_slice())).collect();
+        if let Some(signature) = wipe::signature(&found) {
+            report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;
+        }
     }
     // Which machine this is matters only here, and takes reading about every processor.
-    let damaged = found.iter().any(|(_, f)| !f.is_empty());
     let host = if damaged || options.update_cache { Some(look::host()) } else { None };
     let moved = cache.host().is_some_and(|before| host.is_some_and(|now| now != before));
     if moved && damaged {
@@ -68,7 +68,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         report.say(&Verdict::new(State::Degraded, Kind::Manifest, "moved-host", why))?;
     }
     if let Some(host) = host.filter(|_| options.update_cache) {
-        look::remember(&mut cache, entries, &looked, host);
+        look::remember(&mut cache, lines, &looked, host);
         // What was not remembered is hashed again; a full disk takes no verdict away.
         if let Err(trouble) = look::save(&cache, &home, &cache_path) {
             note("swr-verify", &trouble.message);
@@ -77,18 +77,19 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     Ok(report.code())
 }
 
-/// The manifest's lines in pieces, and what each entry looks like, or each one chosen.
-fn look(bytes: &[u8], options: &Options, cache: &Cache) -> Result<(Vec<Vec<Line>>, Vec<Found>), Error> {
+/// The manifest's lines, and what each entry looks like, or each one chosen.
+fn look(bytes: &[u8], options: &Options, cache: &Cache) -> Result<(Vec<Lines>, Vec<Looked>), Error> {
+    let settings = options.settings();
     if bytes.len() >= look::LARGE && options.only.is_empty() {
-        return look::streamed(bytes, &options.settings(), cache);
+        return look::all(bytes, &settings, cache);
     }
     let manifest = Manifest::parse_or_bad(bytes)?;
     if let Some(id) = options.only.iter().find(|id| manifest.entry(id).is_none()) {
         return Err(Error::usage(format!("no entry has the id '{id}'")).hint("swr check names every id"));
     }
     let entries: Vec<_> = manifest.lines.iter().map(|l| &l.entry).filter(|e| options.chooses(e)).collect();
-    let found = look::all(&manifest.header, &entries, &options.settings(), cache)?;
-    Ok((vec![manifest.lines], found))
+    let looked = look::some(&manifest.header, &entries, &settings, cache)?;
+    Ok((vec![Lines::of(manifest.lines)], looked))
 }
 
 impl Options {
@@ -98,7 +99,7 @@ impl Options {
 
     fn settings(&self) -> look::Settings {
         let jobs = self.jobs.unwrap_or_else(engine::threads::available).clamp(1, 8);
-        look::Settings { deep: self.deep, jobs }
+        look::Settings { deep: self.deep, json: self.json, jobs }
     }
 }
 

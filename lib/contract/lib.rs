@@ -23,4 +23,4 @@ pub use exit::{Code, Guard, Swr};
 pub use message::Error;
 pub use mode::Fix;
 pub use run::run;
-pub use verdict::{Kind, Report, State, Verdict};
+pub use verdict::{Kind, Part, Report, State, Verdict};

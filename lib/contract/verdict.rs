@@ -1,10 +1,11 @@
 //! The verdict line `STATE<TAB>KIND<TAB>SUBJECT<TAB>DETAIL`: words that travel through pipes.
 
+use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
 use std::marker::PhantomData;
 
 use crate::exit::{self, Code, Family};
-use crate::message::{Error, cause_of, kept_to_one_line};
+use crate::message::{Error, cause_of, is_one_line, kept_to_one_line};
 
 /// Makes an enum whose members are words of the protocol, with the list and both conversions.
 macro_rules! words {
@@ -114,19 +115,8 @@ impl Verdict {
     /// The line of the protocol, newline included.
     pub fn line(&self) -> Vec<u8> {
         let mut line = Vec::with_capacity(64 + self.detail.len());
-        self.append_to(&mut line);
+        append(self.state, self.kind, &self.subject, &self.detail, &mut line);
         line
-    }
-
-    fn append_to(&self, line: &mut Vec<u8>) {
-        line.extend_from_slice(self.state.word().as_bytes());
-        line.push(b'\t');
-        line.extend_from_slice(self.kind.word().as_bytes());
-        line.push(b'\t');
-        escape(&self.subject, line);
-        line.push(b'\t');
-        escape(self.detail.as_bytes(), line);
-        line.push(b'\n');
     }
 
     /// The same four fields as a JSON object on one line; bytes that are no UTF-8 become U+FFFD.
@@ -158,6 +148,17 @@ impl Verdict {
         let detail = String::from_utf8_lossy(&unescape(detail)).into_owned();
         Some(Self { state, kind, subject: unescape(subject), detail })
     }
+}
+
+fn append(state: State, kind: Kind, subject: &[u8], detail: &str, line: &mut Vec<u8>) {
+    line.extend_from_slice(state.word().as_bytes());
+    line.push(b'\t');
+    line.extend_from_slice(kind.word().as_bytes());
+    line.push(b'\t');
+    escape(subject, line);
+    line.push(b'\t');
+    escape(detail.as_bytes(), line);
+    line.push(b'\n');
 }
 
 /// Appends `field` with `\t`, `\n` and `\\` escaped; an empty field is written `-`.
@@ -217,18 +218,10 @@ impl<F: Family> Report<F> {
         print(&if self.json { verdict.json() } else { verdict.line() })
     }
 
-    /// Prints many verdicts in one write and folds them in.
-    pub fn say_all(&mut self, verdicts: impl IntoIterator<Item = Verdict>) -> Result<(), Error> {
-        let mut text = Vec::new();
-        for verdict in verdicts {
-            self.worst = F::worse(self.worst, F::code(verdict.state, verdict.kind));
-            if self.json {
-                text.extend_from_slice(&verdict.json());
-            } else {
-                verdict.append_to(&mut text);
-            }
-        }
-        print(&text)
+    /// Prints what was said into a part, in one write, and folds it in.
+    pub fn say_part(&mut self, part: &Part<F>) -> Result<(), Error> {
+        self.worst = F::worse(self.worst, part.worst);
+        print(&part.text)
     }
 
     /// Folds in a number that no state stands for, such as a repair that did not repair.
@@ -239,6 +232,37 @@ impl<F: Family> Report<F> {
     /// The worst number so far.
     pub fn code(&self) -> Code {
         self.worst
+    }
+}
+
+/// Verdicts kept as text: many are printed in one write, and several threads make their own.
+pub struct Part<F: Family> {
+    json: bool,
+    worst: Code,
+    text: Vec<u8>,
+    /// The last detail that had to be written before it could be looked at.
+    detail: String,
+    family: PhantomData<F>,
+}
+
+impl<F: Family> Part<F> {
+    /// A part of a report that prints lines, or JSON objects with `json`.
+    pub fn new(json: bool) -> Self {
+        Self { json, worst: exit::OK, text: Vec::new(), detail: String::new(), family: PhantomData }
+    }
+
+    /// Adds a verdict.
+    pub fn say(&mut self, state: State, kind: Kind, subject: &str, detail: impl fmt::Display) {
+        self.worst = F::worse(self.worst, F::code(state, kind));
+        self.detail.clear();
+        // A string takes everything.
+        let _ = write!(self.detail, "{detail}");
+        if self.json || !is_one_line(&self.detail) {
+            let verdict = Verdict::new(state, kind, subject, self.detail.as_str());
+            self.text.extend_from_slice(&if self.json { verdict.json() } else { verdict.line() });
+            return;
+        }
+        append(state, kind, subject.as_bytes(), &self.detail, &mut self.text);
     }
 }
 

@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
+use contract::Kind;
 use files::digest::Sha;
+use serde::de::{Deserialize, Deserializer, Error as _};
 
-use crate::fields::{Keys, Object, to_sha};
-use crate::json::{self, Json};
-use crate::name;
+use crate::fields::{Below, Counts, FromText, List, Long, Mode, Object, Path, Text, fields};
+use crate::{json, name};
 
 /// Longest id, in bytes.
 const ID: usize = 64;
 /// Highest tier.
-const TIERS: u64 = 4;
+const TIERS: u8 = 4;
 /// Longest recipe bound: a day.
 const LONGEST_S: u64 = 86_400;
 
@@ -105,43 +106,27 @@ pub enum MemberKind {
 
 impl Entry {
     /// `file`, `blob` or `tree`.
-    pub fn kind(&self) -> contract::Kind {
+    pub fn kind(&self) -> Kind {
         match self.shape {
-            Shape::Link { .. } | Shape::File { .. } => contract::Kind::File,
-            Shape::Blob { .. } => contract::Kind::Blob,
-            Shape::Tree { .. } => contract::Kind::Tree,
+            Shape::Link { .. } | Shape::File { .. } => Kind::File,
+            Shape::Blob { .. } => Kind::Blob,
+            Shape::Tree { .. } => Kind::Tree,
         }
     }
 
-    /// Reads an entry; any key that is unknown or does not fit its kind is an error.
-    pub fn from_json(value: Json<'_>) -> Result<Self, String> {
-        let mut keys = Keys::of(value)?;
-        let id = keys.owned("id")?.ok_or("no 'id'")?;
-        if !is_id(&id) {
-            return Err(format!("{} is not an id", json::quote(&id)));
-        }
-        let path = keys.path("path")?.ok_or("no 'path'")?;
-        if !name::is_contained(path.strip_prefix(b"~/").unwrap_or(&path)) {
-            return Err("'path' is not below the workspace".into());
-        }
-        let kind = keys.text("kind")?.ok_or("no 'kind'")?;
-        let tier = keys.number("tier")?.filter(|t| *t <= TIERS).ok_or("'tier' is not 0 to 4")?;
-        let shape = shape(&kind, &mut keys)?;
-        let needs = keys.list("needs")?.into_iter().map(|n| match n {
-            Json::Text(n) if is_id(&n) => Ok(n.into_owned()),
-            _ => Err("'needs' is not a list of ids".to_owned()),
-        });
+    /// The entry of a manifest line; a field that does not fit its kind is an error.
+    pub(crate) fn of(line: &mut Fields<'_>) -> Result<Self, String> {
         let entry = Self {
-            id,
-            path,
-            tier: u8::try_from(tier).map_err(|e| e.to_string())?,
-            shape,
-            needs: needs.collect::<Result<_, _>>()?,
-            restore: keys.owned("restore")?,
-            timeout_s: keys.number("timeout_s")?,
-            notes: keys.owned("notes")?,
+            id: line.id.take().ok_or("no 'id'")?.0.0,
+            path: line.path.take().ok_or("no 'path'")?.0.0,
+            tier: line.tier.take().filter(|t| *t <= TIERS).ok_or("'tier' is not 0 to 4")?,
+            shape: shape(line.kind.take().ok_or("no 'kind'")?.0, line)?,
+            needs: list(&mut line.needs, |id| id.0.0),
+            restore: line.restore.take().map(|t| t.0),
+            timeout_s: line.timeout_s.take(),
+            notes: line.notes.take().map(|t| t.0),
         };
-        keys.done()?;
+        line.done()?;
         if entry.timeout_s.is_some_and(|s| s == 0 || s > LONGEST_S) {
             return Err("'timeout_s' is not 1 to 86400".into());
         }
@@ -157,7 +142,7 @@ impl Entry {
         o.raw("tier", &self.tier.to_string());
         write_shape(&self.shape, &mut o);
         if !self.needs.is_empty() {
-            o.raw("needs", &list(self.needs.iter().map(|n| json::quote(n))));
+            o.raw("needs", &join(self.needs.iter().map(|n| json::quote(n))));
         }
         if let Some(text) = &self.restore {
             o.text("restore", text);
@@ -179,36 +164,121 @@ pub fn is_id(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
-fn shape(kind: &str, keys: &mut Keys<'_>) -> Result<Shape, String> {
-    let size = |keys: &mut Keys<'_>| keys.number("size")?.ok_or("no 'size'".to_owned());
-    match kind {
-        "file" => {
-            if let Some(target) = keys.path("target")? {
-                return Ok(Shape::Link { target });
-            }
-            Ok(Shape::File {
-                size: size(keys)?,
-                sha256: keys.sha("sha256")?.ok_or("no 'sha256'")?,
-                mode: keys.mode("mode")?.ok_or("no 'mode'")?,
-                escrow: keys.long_text("escrow")?.map(Cow::into_owned),
-            })
-        }
-        "blob" => Ok(Shape::Blob {
-            size: size(keys)?,
-            sha256: keys.sha("sha256")?,
-            mode: keys.mode("mode")?.ok_or("no 'mode'")?,
-            samples: keys.list("samples")?.iter().map(to_sha).collect::<Result<_, _>>()?,
-        }),
-        "tree" => Ok(Shape::Tree {
-            sentinels: keys.list("sentinels")?.iter().map(contained).collect::<Result<_, _>>()?,
-            files: keys.number("files")?.unwrap_or(0),
-            bytes: keys.number("bytes")?.unwrap_or(0),
-            count: keys.counts("count")?,
-            members: keys.list("members")?.into_iter().map(member).collect::<Result<_, _>>()?,
-            merkle: keys.sha("merkle")?,
-        }),
-        other => Err(format!("{} is not a kind", json::quote(other))),
+fields! {
+    /// One line below the header: an entry or a signature.
+    Fields {
+        id: Text<Id>,
+        path: Text<Place>,
+        kind: Text<Kind>,
+        tier: u8,
+        size: u64,
+        sha256: Text<Sha>,
+        mode: Text<Mode>,
+        target: Text<Path>,
+        escrow: Text<Long>,
+        samples: List<Text<Sha>>,
+        sentinels: List<Text<Below>>,
+        files: u64,
+        bytes: u64,
+        count: Counts,
+        members: List<Member>,
+        merkle: Text<Sha>,
+        needs: List<Text<Id>>,
+        restore: Text<String>,
+        timeout_s: u64,
+        notes: Text<String>,
+        sig: Text<Long>,
+        key: Text<Long>,
+        value: Text<Long>,
     }
+}
+
+fields! {
+    /// A tree's member.
+    MemberFields { path: Text<Below>, dir: bool, mode: Text<Mode>, target: Text<Path> }
+}
+
+/// An entry's name.
+pub(crate) struct Id(String);
+
+/// Where an entry is.
+pub(crate) struct Place(Vec<u8>);
+
+impl<'a> FromText<'a> for Id {
+    const IS: &'static str = "an id";
+
+    fn from_text(text: Cow<'a, str>) -> Option<Self> {
+        is_id(&text).then(|| Self(text.into_owned()))
+    }
+}
+
+impl<'a> FromText<'a> for Place {
+    const IS: &'static str = "a path below the workspace or '~/'";
+
+    fn from_text(text: Cow<'a, str>) -> Option<Self> {
+        let below = |path: &Vec<u8>| name::is_contained(path.strip_prefix(b"~/").unwrap_or(path));
+        name::decode(&text).filter(below).map(Self)
+    }
+}
+
+impl<'a> FromText<'a> for Kind {
+    const IS: &'static str = "file, blob or tree";
+
+    fn from_text(text: Cow<'a, str>) -> Option<Self> {
+        Self::from_word(text.as_bytes()).filter(|kind| matches!(kind, Self::File | Self::Blob | Self::Tree))
+    }
+}
+
+impl<'a> Deserialize<'a> for Member {
+    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
+        let mut fields = MemberFields::default();
+        from.deserialize_map(&mut fields)?;
+        Self::of(&mut fields).map_err(D::Error::custom)
+    }
+}
+
+impl Member {
+    fn of(fields: &mut MemberFields<'_>) -> Result<Self, String> {
+        let path = fields.path.take().ok_or("a member without 'path'")?.0.0;
+        let what = if let Some(Text(target)) = fields.target.take() {
+            MemberKind::Link(target.0)
+        } else {
+            let mode = fields.mode.take().ok_or("a member without 'mode'")?.0.0;
+            if fields.dir.take() == Some(true) { MemberKind::Empty(mode) } else { MemberKind::File(mode) }
+        };
+        fields.done()?;
+        Ok(Self { path, what })
+    }
+}
+
+fn list<T, U>(field: &mut Option<List<T>>, of: impl Fn(T) -> U) -> Vec<U> {
+    field.take().unwrap_or_default().0.into_iter().map(of).collect()
+}
+
+fn shape(kind: Kind, line: &mut Fields<'_>) -> Result<Shape, String> {
+    if kind == Kind::Tree {
+        return Ok(Shape::Tree {
+            sentinels: list(&mut line.sentinels, |path| path.0.0),
+            files: line.files.take().unwrap_or(0),
+            bytes: line.bytes.take().unwrap_or(0),
+            count: line.count.take().unwrap_or_default().0,
+            members: line.members.take().unwrap_or_default().0,
+            merkle: line.merkle.take().map(|sha| sha.0),
+        });
+    }
+    if kind == Kind::File
+        && let Some(Text(target)) = line.target.take()
+    {
+        return Ok(Shape::Link { target: target.0 });
+    }
+    let size = line.size.take().ok_or("no 'size'")?;
+    let sha256 = line.sha256.take().map(|sha| sha.0);
+    let mode = line.mode.take().ok_or("no 'mode'")?.0.0;
+    if kind == Kind::Blob {
+        return Ok(Shape::Blob { size, sha256, mode, samples: list(&mut line.samples, |sha| sha.0) });
+    }
+    let escrow = line.escrow.take().map(|text| text.0.0);
+    Ok(Shape::File { size, sha256: sha256.ok_or("no 'sha256'")?, mode, escrow })
 }
 
 fn write_shape(shape: &Shape, o: &mut Object) {
@@ -230,11 +300,11 @@ fn write_shape(shape: &Shape, o: &mut Object) {
             }
             o.raw("mode", &octal(mode));
             if !samples.is_empty() {
-                o.raw("samples", &list(samples.iter().map(|s| json::quote(&s.hex()))));
+                o.raw("samples", &join(samples.iter().map(|s| json::quote(&s.hex()))));
             }
         }
         Shape::Tree { sentinels, files, bytes, count, members, merkle } => {
-            o.raw("sentinels", &list(sentinels.iter().map(|s| json::quote(&name::encode(s)))));
+            o.raw("sentinels", &join(sentinels.iter().map(|s| json::quote(&name::encode(s)))));
             o.raw("files", &files.to_string());
             o.raw("bytes", &bytes.to_string());
             if !count.is_empty() {
@@ -245,7 +315,7 @@ fn write_shape(shape: &Shape, o: &mut Object) {
                 o.raw("count", &counts.end());
             }
             if !members.is_empty() {
-                o.raw("members", &list(members.iter().map(write_member)));
+                o.raw("members", &join(members.iter().map(write_member)));
             }
             if let Some(root) = merkle {
                 o.text("merkle", &root.hex());
@@ -268,30 +338,6 @@ fn write_member(member: &Member) -> String {
     o.end()
 }
 
-fn member(value: Json<'_>) -> Result<Member, String> {
-    let mut keys = Keys::of(value)?;
-    let path = keys
-        .path("path")?
-        .filter(|p| name::is_contained(p))
-        .ok_or("a member's 'path' is not below its tree")?;
-    let what = if let Some(target) = keys.path("target")? {
-        MemberKind::Link(target)
-    } else {
-        let mode = keys.mode("mode")?.ok_or("a member without 'mode'")?;
-        if keys.flag("dir")? { MemberKind::Empty(mode) } else { MemberKind::File(mode) }
-    };
-    keys.done()?;
-    Ok(Member { path, what })
-}
-
-fn contained(value: &Json<'_>) -> Result<Vec<u8>, String> {
-    match value {
-        Json::Text(text) => name::decode(text).filter(|p| name::is_contained(p)),
-        _ => None,
-    }
-    .ok_or("a sentinel is not a path below its tree".into())
-}
-
-fn list(items: impl Iterator<Item = String>) -> String {
+fn join(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }

@@ -43,8 +43,7 @@ pub fn parse(text: &[u8]) -> Result<Json<'_>, String> {
     parse_text(utf8(text)?)
 }
 
-/// The same of text that is known to be UTF-8.
-pub fn parse_text(text: &str) -> Result<Json<'_>, String> {
+fn parse_text(text: &str) -> Result<Json<'_>, String> {
     parse_with(text, KEYS)
 }
 
@@ -58,22 +57,39 @@ fn utf8(text: &[u8]) -> Result<&str, String> {
 }
 
 fn parse_with(text: &str, keys: usize) -> Result<Json<'_>, String> {
+    one(text, Seed { deeper: DEPTH, keys })
+}
+
+/// Exactly one value, read as `seed` reads it.
+fn one<'a, S: DeserializeSeed<'a>>(text: &'a str, seed: S) -> Result<S::Value, String> {
     if text.starts_with('\u{feff}') {
         return Err("it begins with a byte order mark".into());
     }
     let mut from = serde_json::Deserializer::from_str(text);
-    let value = Seed { deeper: DEPTH, keys }.deserialize(&mut from).map_err(|e| in_words(&e))?;
-    from.end().map_err(|e| in_words(&e))?;
+    let value = seed.deserialize(&mut from).map_err(|e| words(&e))?;
+    from.end().map_err(|e| words(&e))?;
     Ok(value)
 }
 
-/// The cause and the column; which line of a file it is only the caller knows.
-fn in_words(cause: &serde_json::Error) -> String {
-    let text = cause.to_string();
-    match text.rsplit_once(" at line ") {
-        Some((what, _)) if cause.line() == 1 => format!("{what} at column {}", cause.column()),
-        _ => text,
+/// Reads exactly one object into `fields`, a visitor of objects.
+pub(crate) fn fields<'a, F: Visitor<'a, Value = ()>>(text: &'a str, fields: F) -> Result<(), String> {
+    struct Map<F>(F);
+    impl<'a, F: Visitor<'a, Value = ()>> DeserializeSeed<'a> for Map<F> {
+        type Value = ();
+
+        fn deserialize<D: de::Deserializer<'a>>(self, from: D) -> Result<(), D::Error> {
+            from.deserialize_map(self.0)
+        }
     }
+    one(text, Map(fields))
+}
+
+/// An error without the line, which is always the first: what is read is one line of something.
+fn words(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place)
+        .map_or_else(|| text.clone(), |what| format!("{what} (column {})", error.column()))
 }
 
 /// A string as JSON text, quotes included.
@@ -160,7 +176,7 @@ impl<'de> Visitor<'de> for Seed {
 }
 
 /// Reads a key without copying it where the text has it as it is.
-struct Key;
+pub(crate) struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {
     type Value = Cow<'de, str>;

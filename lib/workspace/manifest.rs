@@ -9,9 +9,9 @@ use contract::{Error, exit};
 use files::digest::Sha;
 
 use crate::entry::Entry;
-use crate::fields::{Keys, Object};
+use crate::fields::{Object, Path, Text, fields};
 use crate::json;
-use crate::reading::Reading;
+use crate::reading::{self, Lines, Reading};
 
 /// A larger manifest is refused before it is parsed.
 pub const LIMIT: usize = 4 << 20;
@@ -70,6 +70,11 @@ pub struct Signature {
     pub value: String,
 }
 
+fields! {
+    /// The header line.
+    Head { swr: u64, seq: u64, created: Text<String>, signer: Text<String>, root: Text<Path> }
+}
+
 impl Header {
     /// The header of a manifest that was never signed.
     pub fn new(root: &[u8]) -> Self {
@@ -88,20 +93,20 @@ impl Header {
     }
 
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
-        let mut keys = Keys::of(json::parse_text(line)?)?;
-        match keys.number("swr")? {
+        let mut head = Head::default();
+        json::fields(line, &mut head)?;
+        match head.swr.take() {
             Some(1) => {}
             Some(version) => return Err(format!("version {version} is not 1: made by another swr")),
             None => return Err("the first line is no swr header".into()),
         }
-        let text = |keys: &mut Keys<'_>, key: &str| keys.owned(key)?.ok_or(format!("no '{key}'"));
         let header = Self {
-            seq: keys.number("seq")?.ok_or("no 'seq'")?,
-            created: text(&mut keys, "created")?,
-            signer: text(&mut keys, "signer")?,
-            root: crate::name::decode(&text(&mut keys, "root")?).ok_or("'root' is not a path")?,
+            seq: head.seq.take().ok_or("no 'seq'")?,
+            created: head.created.take().ok_or("no 'created'")?.0,
+            signer: head.signer.take().ok_or("no 'signer'")?.0,
+            root: head.root.take().ok_or("no 'root'")?.0.0,
         };
-        keys.done()?;
+        head.done()?;
         let below = header.root.strip_prefix(b"~/").or(header.root.strip_prefix(b"/"));
         if header.root != b"~" && header.root != b"/" && !below.is_some_and(crate::name::is_contained) {
             return Err("'root' is neither absolute nor below '~'".into());
@@ -141,8 +146,10 @@ impl Manifest {
     /// Parses exact bytes. Every deviation is an error in words that names the line.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let mut reading = Reading::begin(bytes)?;
-        let lines = reading.entries(usize::MAX)?;
-        reading.end(lines)
+        let lines = reading.piece(usize::MAX).map_or_else(|| Ok(Lines::default()), |piece| piece.read())?;
+        reading::check(std::slice::from_ref(&lines))?;
+        let body = bytes[..lines.end.unwrap_or(bytes.len())].to_vec();
+        Ok(Self { header: reading.header, lines: lines.entries, body, signatures: lines.signatures })
     }
 
     /// Parses, or ends with the contract's `bad`, 4.
@@ -204,16 +211,6 @@ impl Manifest {
         let mut hasher = files::digest::Hasher::default();
         hasher.update(&self.body);
         hasher.finish()
-    }
-}
-
-/// Whether no id stands twice.
-pub fn check_ids<'a>(entries: impl IntoIterator<Item = &'a Line>) -> Result<(), String> {
-    let mut seen = std::collections::HashSet::new();
-    match entries.into_iter().enumerate().find(|(_, l)| !seen.insert(&l.entry.id)) {
-        // The header is the first line.
-        Some((at, line)) => Err(format!("line {}: the id '{}' stands twice", at + 2, line.entry.id)),
-        None => Ok(()),
     }
 }
 
