@@ -25,7 +25,7 @@ fn added(home: &Home, manifest: &[u8], args: &[&str]) -> Manifest {
     Manifest::parse(&out.stdout).unwrap()
 }
 
-fn entry<'a>(manifest: &'a Manifest, id: &str) -> &'a Entry {
+fn entry<'a>(manifest: &'a Manifest, id: &str) -> &'a Entry<'a> {
     manifest.entry(id).unwrap_or_else(|| panic!("no {id} in {}", String::from_utf8_lossy(&manifest.body)))
 }
 
@@ -70,7 +70,7 @@ fn two_paths_whose_ids_look_alike_are_both_kept() {
         home.file(&format!("d/{name}"), name);
     }
     let manifest = added(&home, b"", &["d/a b", "d/a-b", "d/a/b"]);
-    let ids: Vec<_> = manifest.lines.iter().map(|l| l.entry.id.as_str()).collect();
+    let ids: Vec<_> = manifest.lines.iter().map(|l| &*l.entry.id).collect();
     assert_eq!(ids, ["d-a-b", "d-a-b-2", "d-a-b-3"]);
     let long = format!("{}/x", "n".repeat(100));
     home.file(&format!("{long}y"), "");
@@ -108,7 +108,7 @@ fn a_replaced_entry_keeps_what_is_not_given_and_the_others_keep_their_bytes() {
     home.file("moved/s", "sentinel");
     let fourth = added(&home, &third.to_bytes(), &["moved", "--id", "tree"]);
     let moved = entry(&fourth, "tree");
-    assert_eq!((moved.path.as_slice(), &moved.restore), (&b"moved"[..], &before.restore));
+    assert_eq!((&*moved.path, &moved.restore), (&b"moved"[..], &before.restore));
     // By its path under another id: one path, one entry.
     let fifth = added(&home, &fourth.to_bytes(), &["moved", "--id", "renamed"]);
     assert_eq!(fifth.lines.len(), 2);

@@ -70,12 +70,12 @@ impl Box {
         needs: &[&str],
     ) -> &mut Self {
         self.manifest.put(Entry {
-            id: id.into(),
-            path: path.to_vec(),
+            id: id.to_owned().into(),
+            path: path.to_vec().into(),
             tier,
             shape,
-            needs: needs.iter().map(|n| (*n).to_owned()).collect(),
-            restore: restore.map(str::to_owned),
+            needs: needs.iter().map(|n| (*n).to_owned().into()).collect(),
+            restore: restore.map(|text| text.to_owned().into()),
             timeout_s: Some(30),
             notes: None,
         });

@@ -1,5 +1,6 @@
 //! New entries: from paths given, and from the models of this installation.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -40,13 +41,13 @@ pub(crate) fn capture_entry(
     options: &Options,
     id: String,
     path: Vec<u8>,
-) -> Result<Entry, Error> {
+) -> Result<Entry<'static>, Error> {
     let at_path = manifest.lines.iter().map(|l| &l.entry).find(|e| e.path == path);
     let old = at_path.or_else(|| manifest.entry(&id)).cloned();
     let places = Places::open(&manifest.header)?;
     let blank = Entry {
-        id,
-        path,
+        id: id.into(),
+        path: path.into(),
         tier: 0,
         shape: Shape::Link { target: Vec::new() },
         needs: Vec::new(),
@@ -85,10 +86,14 @@ pub(crate) fn capture_entry(
         path,
         tier: options.tier.unwrap_or(base.tier),
         shape,
-        needs: if options.needs.is_empty() { base.needs } else { options.needs.clone() },
-        restore: options.restore.clone().or(base.restore),
+        needs: if options.needs.is_empty() {
+            base.needs
+        } else {
+            options.needs.iter().cloned().map(Cow::Owned).collect()
+        },
+        restore: options.restore.clone().map(Cow::Owned).or(base.restore),
         timeout_s: options.timeout_s.or(base.timeout_s),
-        notes: options.notes.clone().or(base.notes),
+        notes: options.notes.clone().map(Cow::Owned).or(base.notes),
     })
 }
 
@@ -156,7 +161,7 @@ fn without_dots(path: &Path) -> Option<PathBuf> {
 /// The id that the path's entry has, else one made from the path that no other entry has.
 fn free_id(manifest: &Manifest, path: &[u8]) -> String {
     if let Some(line) = manifest.lines.iter().find(|l| l.entry.path == path) {
-        return line.entry.id.clone();
+        return line.entry.id.to_string();
     }
     let made = id_of(path);
     let first = if made.is_empty() { "entry".to_owned() } else { made };

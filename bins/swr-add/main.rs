@@ -74,7 +74,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         Action::Empty => {}
         Action::Remove => {
             let ids = ids(&manifest, &options.operands)?;
-            manifest.lines.retain(|l| !ids.contains(&l.entry.id));
+            manifest.lines.retain(|l| !ids.iter().any(|id| *id == l.entry.id));
             manifest.rebuild();
         }
     }

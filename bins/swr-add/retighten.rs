@@ -16,7 +16,7 @@ pub(crate) fn entries(manifest: &mut Manifest, ids: &[String]) -> Result<(), Err
         .lines
         .iter()
         .map(|l| &l.entry)
-        .filter(|e| ids.is_empty() || ids.contains(&e.id))
+        .filter(|e| ids.is_empty() || ids.iter().any(|id| *id == e.id))
         .cloned()
         .collect();
     for entry in chosen {

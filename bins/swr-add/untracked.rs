@@ -25,8 +25,8 @@ const NAMED: usize = 20;
 
 /// Captures what the `untracked` lines of the file name. What cannot be captured is said and takes nothing from the rest.
 pub(crate) fn lines(manifest: &mut Manifest, options: &Options, from: &Path) -> Result<(), Error> {
-    let mut known: HashSet<Vec<u8>> = manifest.lines.iter().map(|l| l.entry.path.clone()).collect();
-    let taken = manifest.lines.iter().map(|l| l.entry.id.clone()).collect();
+    let mut known: HashSet<Vec<u8>> = manifest.lines.iter().map(|l| l.entry.path.to_vec()).collect();
+    let taken = manifest.lines.iter().map(|l| l.entry.id.to_string()).collect();
     let mut ids = Ids { taken, made: HashMap::new() };
     let mut size = manifest.body.len();
     let (mut left, mut failed) = (0_usize, 0_usize);
@@ -64,7 +64,7 @@ pub(crate) fn lines(manifest: &mut Manifest, options: &Options, from: &Path) -> 
             continue;
         }
         size += more;
-        ids.taken.insert(line.entry.id.clone());
+        ids.taken.insert(line.entry.id.to_string());
         manifest.lines.push(line);
     }
     if size > manifest.body.len() {

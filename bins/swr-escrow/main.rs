@@ -63,12 +63,12 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     })
 }
 
-fn entry(manifest: &Manifest, id: &str) -> Result<Entry, Error> {
+fn entry(manifest: &Manifest, id: &str) -> Result<Entry<'static>, Error> {
     manifest.entry(id).cloned().ok_or_else(|| Error::usage(format!("no entry has the id '{id}'")))
 }
 
 /// The entry with its file's content in it.
-fn embed(manifest: &Manifest, id: &str) -> Result<Entry, Error> {
+fn embed(manifest: &Manifest, id: &str) -> Result<Entry<'static>, Error> {
     let mut entry = entry(manifest, id)?;
     let path = entry.clone();
     let Shape::File { size, sha256, escrow: text, .. } = &mut entry.shape else {
@@ -92,7 +92,7 @@ fn embed(manifest: &Manifest, id: &str) -> Result<Entry, Error> {
     Ok(entry)
 }
 
-fn without(manifest: &Manifest, id: &str) -> Result<Entry, Error> {
+fn without(manifest: &Manifest, id: &str) -> Result<Entry<'static>, Error> {
     let mut entry = entry(manifest, id)?;
     if let Shape::File { escrow, .. } = &mut entry.shape {
         *escrow = None;
@@ -101,7 +101,7 @@ fn without(manifest: &Manifest, id: &str) -> Result<Entry, Error> {
 }
 
 /// Every entry with embedded content: its size and text.
-fn embedded(manifest: &Manifest) -> impl Iterator<Item = (&Entry, u64, &str)> {
+fn embedded(manifest: &Manifest) -> impl Iterator<Item = (&Entry<'_>, u64, &str)> {
     manifest.lines.iter().filter_map(|line| match &line.entry.shape {
         Shape::File { size, escrow: Some(text), .. } => Some((&line.entry, *size, text.as_str())),
         _ => None,
@@ -133,7 +133,7 @@ fn list(manifest: &Manifest, json: bool) -> Result<Code, Error> {
             Ok(_) => (State::Ok, format!("{size} bytes, {} in the manifest", text.len())),
             Err(why) => (State::Bad, why),
         };
-        report.say(&Verdict::new(verdict.0, Kind::File, entry.id.as_str(), verdict.1))?;
+        report.say(&Verdict::new(verdict.0, Kind::File, &*entry.id, verdict.1))?;
     }
     Ok(report.code())
 }

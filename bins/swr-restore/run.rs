@@ -84,7 +84,7 @@ impl Restore<'_> {
         for n in order.sequence {
             // What an interrupted run had finished is only looked at: it is healthy or was reported.
             let entry = entries[n];
-            self.entry(places, entry, resumed.contains(&entry.id))?;
+            self.entry(places, entry, resumed.iter().any(|id| *id == entry.id))?;
         }
         Ok(())
     }
@@ -95,12 +95,12 @@ impl Restore<'_> {
         if !self.selected(entry) || self.bench.look(root, entry, path, false).is_empty() {
             return Ok(());
         }
-        self.failed.insert(entry.id.clone());
-        self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), why))
+        self.failed.insert(entry.id.to_string());
+        self.report.say(&Verdict::new(state, entry.kind(), &*entry.id, why))
     }
 
     fn selected(&self, entry: &Entry) -> bool {
-        self.options.only.is_empty() || self.options.only.contains(&entry.id)
+        self.options.only.is_empty() || self.options.only.iter().any(|id| *id == entry.id)
     }
 
     fn entry(&mut self, places: &Places, entry: &Entry, resumed: bool) -> Result<(), Error> {
@@ -111,13 +111,13 @@ impl Restore<'_> {
         }
         if !self.selected(entry) || resumed && findings.iter().all(|f| f.state == State::Unknown) {
             // Not ours to repair now, but what needs it must know.
-            self.failed.insert(entry.id.clone());
+            self.failed.insert(entry.id.to_string());
             return Ok(());
         }
-        if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(*n)) {
-            self.failed.insert(entry.id.clone());
+        if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(&***n)) {
+            self.failed.insert(entry.id.to_string());
             let detail = format!("{}; not attempted: it needs '{needed}'", findings[0].detail);
-            return self.report.say(&Verdict::new(State::Skipped, entry.kind(), entry.id.as_str(), detail));
+            return self.report.say(&Verdict::new(State::Skipped, entry.kind(), &*entry.id, detail));
         }
         let outcome = if self.options.dry_run {
             dry(entry, &findings)
@@ -143,10 +143,10 @@ impl Restore<'_> {
             }
         };
         if !matches!(state, State::Ok | State::Healed | State::Would) {
-            self.failed.insert(entry.id.clone());
+            self.failed.insert(entry.id.to_string());
         }
         // Said before it is noted: a disk that is full now takes no verdict away.
-        self.report.say(&Verdict::new(state, entry.kind(), entry.id.as_str(), detail))?;
+        self.report.say(&Verdict::new(state, entry.kind(), &*entry.id, detail))?;
         self.done(entry);
         Ok(())
     }
@@ -158,11 +158,11 @@ impl Restore<'_> {
     }
 
     fn still(&mut self, entry: &Entry, left: &[Finding]) -> Result<(), Error> {
-        self.failed.insert(entry.id.clone());
+        self.failed.insert(entry.id.to_string());
         self.report.fold(exit::swr::STILL_DAMAGED);
         for finding in left {
             let detail = format!("still damaged after its repair: {}", finding.detail);
-            self.report.say(&Verdict::new(finding.state, entry.kind(), entry.id.as_str(), detail))?;
+            self.report.say(&Verdict::new(finding.state, entry.kind(), &*entry.id, detail))?;
         }
         self.done(entry);
         Ok(())

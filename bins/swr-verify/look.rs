@@ -33,14 +33,14 @@ pub(crate) struct Looked {
 
 impl Settings {
     /// How deep to look, `jobs` threads in each tree.
-    fn depth<'a>(&self, cache: &'a Cache, jobs: usize) -> Depth<'a> {
+    fn depth<'a>(&self, cache: &'a Cache<'a>, jobs: usize) -> Depth<'a> {
         Depth { deep: self.deep, cache: Some(cache), now: clock::wall(), jobs }
     }
 
-    fn look<'e>(
+    fn look<'a: 'e, 'e>(
         &self,
         near: &mut Near,
-        entries: impl ExactSizeIterator<Item = &'e Entry>,
+        entries: impl ExactSizeIterator<Item = &'e Entry<'a>>,
         depth: &Depth,
     ) -> Result<Looked, Error> {
         let mut looked = Looked { found: Vec::with_capacity(entries.len()), text: Part::new(self.json) };
@@ -77,11 +77,11 @@ pub(crate) fn some(
 }
 
 /// Reads a large manifest and looks at all of it, each thread at the entries of the lines that it read.
-pub(crate) fn all(
-    bytes: &[u8],
+pub(crate) fn all<'a>(
+    bytes: &'a [u8],
     settings: &Settings,
     cache: &Cache,
-) -> Result<(Vec<Lines>, Vec<Looked>), Error> {
+) -> Result<(Vec<Lines<'a>>, Vec<Looked>), Error> {
     let mut reading = Reading::begin(bytes).map_err(|what| manifest::unusable(&what))?;
     let places = Places::open(&reading.header)?;
     let depth = settings.depth(cache, 1);
@@ -132,7 +132,7 @@ fn shared<T: Sync, R: Send, E: Send>(
 pub(crate) fn remember(cache: &mut Cache, lines: &[Lines], looked: &[(&Entry, &Found)], host: Sha) {
     let now = clock::wall();
     cache.set_host(host);
-    let ids: HashSet<&str> = lines.iter().flat_map(|l| &l.entries).map(|l| l.entry.id.as_str()).collect();
+    let ids: HashSet<&str> = lines.iter().flat_map(|l| &l.entries).map(|l| &*l.entry.id).collect();
     cache.retain(|id| ids.contains(id));
     for (entry, found) in looked {
         if let Some((fingerprint, hash)) = found.hashed {

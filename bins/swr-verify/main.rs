@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use contract::cli::{Arg, Stop, unknown};
 use contract::message::note;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
-use workspace::cache::Cache;
+use workspace::cache::{self, Cache};
 use workspace::reading::Lines;
 use workspace::{Entry, Manifest, read, wipe};
 
@@ -37,11 +37,16 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let mut report = Report::<Swr>::new(options.json);
     let bytes = if path.as_os_str() == "-" { read::stdin() } else { read::file(&path) };
     let cache_path = home.join("verify.cache");
-    let mut cache = if options.no_cache { Cache::default() } else { Cache::load(&cache_path) };
+    let known = if options.no_cache { String::new() } else { cache::text(&cache_path) };
+    let mut cache = Cache::of(&known);
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(error) => return bad(error, &mut report),
+    };
     // The process ends before it: giving back thousands of pieces of memory would be a tenth of a look.
-    let kept = match bytes.and_then(|bytes| look(&bytes, &options, &cache)) {
+    let kept = match look(&bytes, &options, &cache) {
         Ok(looked) => ManuallyDrop::new(looked),
-        Err(error) => return Err(read::bad_line(error, "manifest", &mut report)?.into()),
+        Err(error) => return bad(error, &mut report),
     };
     let (lines, looked) = &*kept;
     for part in looked {
@@ -77,8 +82,17 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     Ok(report.code())
 }
 
+/// The end with an error; one of the manifest itself is said as a line.
+fn bad(error: Error, report: &mut Report<Swr>) -> Result<Code, Stop> {
+    Err(read::bad_line(error, "manifest", report)?.into())
+}
+
 /// The manifest's lines, and what each entry looks like, or each one chosen.
-fn look(bytes: &[u8], options: &Options, cache: &Cache) -> Result<(Vec<Lines>, Vec<Looked>), Error> {
+fn look<'a>(
+    bytes: &'a [u8],
+    options: &Options,
+    cache: &Cache,
+) -> Result<(Vec<Lines<'a>>, Vec<Looked>), Error> {
     let settings = options.settings();
     if bytes.len() >= look::LARGE && options.only.is_empty() {
         return look::all(bytes, &settings, cache);
@@ -94,7 +108,7 @@ fn look(bytes: &[u8], options: &Options, cache: &Cache) -> Result<(Vec<Lines>, V
 
 impl Options {
     fn chooses(&self, entry: &Entry) -> bool {
-        self.only.is_empty() || self.only.contains(&entry.id)
+        self.only.is_empty() || self.only.iter().any(|id| *id == entry.id)
     }
 
     fn settings(&self) -> look::Settings {

@@ -14,12 +14,8 @@ pub(crate) fn entry(manifest: &Manifest, entry: &Entry, past: &[Survival], found
         let _ = writeln!(text, "  cause:      {}: {}", verdict.state.word(), verdict.detail);
     }
     let _ = writeln!(text, "  risk:       {}{}", risk(entry), record(entry, past));
-    let dependents: Vec<_> = manifest
-        .lines
-        .iter()
-        .filter(|l| l.entry.needs.contains(&entry.id))
-        .map(|l| l.entry.id.as_str())
-        .collect();
+    let dependents: Vec<_> =
+        manifest.lines.iter().filter(|l| l.entry.needs.contains(&entry.id)).map(|l| &*l.entry.id).collect();
     if !dependents.is_empty() {
         let _ =
             writeln!(text, "  dependents: {} (not repaired while this is damaged)", dependents.join(", "));

@@ -109,12 +109,7 @@ pub fn one_line(text: &str) -> String {
 
 /// The same of text that is no longer needed otherwise.
 pub(crate) fn kept_to_one_line(text: String) -> String {
-    if is_one_line(&text) { text } else { one_line(&text) }
-}
-
-/// Whether text is printable ASCII, which is on one line as it is.
-pub(crate) fn is_one_line(text: &str) -> bool {
-    text.bytes().all(|b| (b' '..0x7f).contains(&b))
+    if text.bytes().all(|b| (b' '..0x7f).contains(&b)) { text } else { one_line(&text) }
 }
 
 /// Writes progress or a warning to standard error as `tool: text`; a closed stderr is no reason to stop.

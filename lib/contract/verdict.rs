@@ -1,11 +1,11 @@
 //! The verdict line `STATE<TAB>KIND<TAB>SUBJECT<TAB>DETAIL`: words that travel through pipes.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::{self, Write as _};
 use std::marker::PhantomData;
 
 use crate::exit::{self, Code, Family};
-use crate::message::{Error, cause_of, is_one_line, kept_to_one_line};
+use crate::message::{Error, cause_of, kept_to_one_line};
 
 /// Makes an enum whose members are words of the protocol, with the list and both conversions.
 macro_rules! words {
@@ -115,7 +115,9 @@ impl Verdict {
     /// The line of the protocol, newline included.
     pub fn line(&self) -> Vec<u8> {
         let mut line = Vec::with_capacity(64 + self.detail.len());
-        append(self.state, self.kind, &self.subject, &self.detail, &mut line);
+        head(self.state, self.kind, &self.subject, &mut line);
+        escape(self.detail.as_bytes(), &mut line);
+        line.push(b'\n');
         line
     }
 
@@ -150,15 +152,14 @@ impl Verdict {
     }
 }
 
-fn append(state: State, kind: Kind, subject: &[u8], detail: &str, line: &mut Vec<u8>) {
+/// The line up to the detail.
+fn head(state: State, kind: Kind, subject: &[u8], line: &mut Vec<u8>) {
     line.extend_from_slice(state.word().as_bytes());
     line.push(b'\t');
     line.extend_from_slice(kind.word().as_bytes());
     line.push(b'\t');
     escape(subject, line);
     line.push(b'\t');
-    escape(detail.as_bytes(), line);
-    line.push(b'\n');
 }
 
 /// Appends `field` with `\t`, `\n` and `\\` escaped; an empty field is written `-`.
@@ -240,29 +241,34 @@ pub struct Part<F: Family> {
     json: bool,
     worst: Code,
     text: Vec<u8>,
-    /// The last detail that had to be written before it could be looked at.
-    detail: String,
     family: PhantomData<F>,
 }
 
 impl<F: Family> Part<F> {
     /// A part of a report that prints lines, or JSON objects with `json`.
     pub fn new(json: bool) -> Self {
-        Self { json, worst: exit::OK, text: Vec::new(), detail: String::new(), family: PhantomData }
+        Self { json, worst: exit::OK, text: Vec::new(), family: PhantomData }
     }
 
     /// Adds a verdict.
     pub fn say(&mut self, state: State, kind: Kind, subject: &str, detail: impl fmt::Display) {
         self.worst = F::worse(self.worst, F::code(state, kind));
-        self.detail.clear();
-        // A string takes everything.
-        let _ = write!(self.detail, "{detail}");
-        if self.json || !is_one_line(&self.detail) {
-            let verdict = Verdict::new(state, kind, subject, self.detail.as_str());
-            self.text.extend_from_slice(&if self.json { verdict.json() } else { verdict.line() });
+        if self.json {
+            self.text.extend_from_slice(&Verdict::new(state, kind, subject, detail.to_string()).json());
             return;
         }
-        append(state, kind, subject.as_bytes(), &self.detail, &mut self.text);
+        let begin = self.text.len();
+        head(state, kind, subject.as_bytes(), &mut self.text);
+        let at = self.text.len();
+        // Memory takes everything.
+        let _ = write!(self.text, "{detail}");
+        let plain = |b: &u8| (b' '..0x7f).contains(b) && *b != b'\\';
+        if self.text.len() > at && self.text[at..].iter().all(plain) {
+            self.text.push(b'\n');
+        } else {
+            self.text.truncate(begin);
+            self.text.extend_from_slice(&Verdict::new(state, kind, subject, detail.to_string()).line());
+        }
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
 use std::path::Path;
 
 use contract::Fix;
@@ -17,15 +16,15 @@ const LIFE: u64 = 3600;
 /// Seconds until a file's times can be trusted to tell the next change.
 const SETTLE: i128 = 2;
 const LIMIT: u64 = 8 << 20;
+/// Bytes of a short record.
+const SHORT: usize = 140;
 const HEAD: &str = "swr verify cache 1";
 
 /// Records by entry id: those of the file stay text until they are asked for.
 #[derive(Debug, Default)]
-pub struct Cache {
-    text: String,
-    /// Where each record's line is in the text, in the order of the ids; where the order is another, some are not
-    /// found.
-    lines: Vec<Range<usize>>,
+pub struct Cache<'t> {
+    /// By id: the rest of the record's line.
+    old: HashMap<&'t str, &'t str>,
     new: HashMap<String, Record>,
     host: Option<Sha>,
     changed: bool,
@@ -38,24 +37,28 @@ struct Record {
     wall: u64,
 }
 
-impl Cache {
-    /// Reads the cache; whatever is wrong with it, it is then empty.
-    pub fn load(path: &Path) -> Self {
-        let text = files::records::text(path, LIMIT).ok().and_then(|text| String::from_utf8(text).ok());
-        let text = text.unwrap_or_default();
+/// The text of a cache file; whatever is wrong with it, it is then empty.
+pub fn text(path: &Path) -> String {
+    let text = files::records::text(path, LIMIT).ok();
+    text.and_then(|text| String::from_utf8(text).ok()).unwrap_or_default()
+}
+
+impl<'t> Cache<'t> {
+    /// The records in a cache file's text; none of text that is something else.
+    pub fn of(text: &'t str) -> Self {
+        let mut ends = memchr::memchr_iter(b'\n', text.as_bytes());
         let mut at = 0;
-        let mut lines = Vec::with_capacity(text.len() / 128);
-        for line in text.split_terminator('\n') {
-            lines.push(at..at + line.len());
-            at += line.len() + 1;
-        }
-        let mut head = lines.drain(..lines.len().min(2)).map(|range| &text[range]);
-        if head.next() != Some(HEAD) {
+        let mut lines = std::iter::from_fn(|| {
+            let end = ends.next()?;
+            Some(&text[std::mem::replace(&mut at, end + 1)..end])
+        });
+        if lines.next() != Some(HEAD) {
             return Self::default();
         }
-        let host = head.next().and_then(|l| Sha::from_hex(l.strip_prefix("host ")?));
-        drop(head);
-        Self { text, lines, new: HashMap::new(), host, changed: false }
+        let host = lines.next().and_then(|l| Sha::from_hex(l.strip_prefix("host ")?));
+        let mut old = HashMap::with_capacity(text.len() / SHORT);
+        old.extend(lines.filter_map(|line| line.split_once(' ')));
+        Self { old, new: HashMap::new(), host, changed: false }
     }
 
     /// The machine that wrote this cache.
@@ -86,11 +89,10 @@ impl Cache {
 
     /// Forgets entries that `keep` does not name.
     pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        let before = self.lines.len() + self.new.len();
-        let text = &self.text;
-        self.lines.retain(|range| parse(&text[range.clone()]).is_some_and(|(id, _)| keep(id)));
+        let before = self.old.len() + self.new.len();
+        self.old.retain(|id, _| keep(id));
         self.new.retain(|id, _| keep(id));
-        self.changed |= before != self.lines.len() + self.new.len();
+        self.changed |= before != self.old.len() + self.new.len();
     }
 
     /// Replaces the cache file in one step, if anything changed.
@@ -98,9 +100,8 @@ impl Cache {
         if !self.changed {
             return Ok(());
         }
-        let old = self.lines.iter().map(|range| &self.text[range.clone()]);
-        let old = old.filter(|line| parse(line).is_some_and(|(id, _)| !self.new.contains_key(id)));
-        let mut lines: Vec<String> = old.map(str::to_owned).collect();
+        let old = self.old.iter().filter(|(id, rest)| !self.new.contains_key(**id) && parse(rest).is_some());
+        let mut lines: Vec<String> = old.map(|(id, rest)| format!("{id} {rest}")).collect();
         let text =
             |(id, r): (&String, &Record)| format!("{id} {} {} {}", r.fingerprint.hex(), r.hash.hex(), r.wall);
         lines.extend(self.new.iter().map(text));
@@ -112,28 +113,17 @@ impl Cache {
     }
 
     fn record(&self, id: &str) -> Option<Record> {
-        if let Some(record) = self.new.get(id) {
-            return Some(*record);
-        }
-        let line = |range: &Range<usize>| &self.text[range.clone()];
-        let at = self.lines.binary_search_by(|range| id_of(line(range)).cmp(id)).ok()?;
-        parse(line(&self.lines[at])).map(|(_, record)| record)
+        self.new.get(id).copied().or_else(|| parse(self.old.get(id)?))
     }
 }
 
-fn id_of(line: &str) -> &str {
-    // Ids are short: a search made for long text would cost more.
-    line.bytes().position(|b| b == b' ').map_or(line, |end| &line[..end])
-}
-
-/// A line `ID FINGERPRINT HASH WALL`.
-fn parse(line: &str) -> Option<(&str, Record)> {
-    let id = id_of(line);
-    let (fingerprint, rest) = line[id.len()..].strip_prefix(' ')?.split_at_checked(64)?;
+/// A line's `FINGERPRINT HASH WALL`.
+fn parse(rest: &str) -> Option<Record> {
+    let (fingerprint, rest) = rest.split_at_checked(64)?;
     let (hash, wall) = rest.strip_prefix(' ')?.split_at_checked(64)?;
     let (fingerprint, hash) = (Sha::from_hex(fingerprint)?, Sha::from_hex(hash)?);
     let wall = wall.strip_prefix(' ')?.parse().ok()?;
-    crate::entry::is_id(id).then_some((id, Record { fingerprint, hash, wall }))
+    Some(Record { fingerprint, hash, wall })
 }
 
 /// Whether every file changed last long enough ago for the next change to have another time: clocks of filesystems
@@ -146,11 +136,13 @@ pub fn is_settled<'a>(mut prints: impl Iterator<Item = &'a Print>, now: u64) -> 
 pub fn fingerprint<'a>(prints: impl Iterator<Item = &'a Print>) -> Sha {
     let mut hasher = Hasher::default();
     for print in prints {
-        hasher.update(&print.size.to_le_bytes());
-        hasher.update(&print.mtime_ns.to_le_bytes());
-        hasher.update(&print.ctime_ns.to_le_bytes());
-        hasher.update(&print.inode.to_le_bytes());
-        hasher.update(&print.device.to_le_bytes());
+        let mut bytes = [0; 56];
+        bytes[..8].copy_from_slice(&print.size.to_le_bytes());
+        bytes[8..24].copy_from_slice(&print.mtime_ns.to_le_bytes());
+        bytes[24..40].copy_from_slice(&print.ctime_ns.to_le_bytes());
+        bytes[40..48].copy_from_slice(&print.inode.to_le_bytes());
+        bytes[48..].copy_from_slice(&print.device.to_le_bytes());
+        hasher.update(&bytes);
     }
     hasher.finish()
 }
@@ -172,29 +164,20 @@ mod tests {
         let home = Home::new();
         let path = home.path("cache");
         cache.save(&contract::mode::by_name(), &path).unwrap();
-        assert_eq!(Cache::load(&path).get("x", a, 1001), Some(b));
-        let mut again = Cache::load(&path);
+        let saved = text(&path);
+        assert_eq!(Cache::of(&saved).get("x", a, 1001), Some(b));
+        let mut again = Cache::of(&saved);
         for (id, sha) in [("y", a), ("x-", b), ("x", b)] {
             again.put(id, sha, sha, 1001);
         }
         again.retain(|id| id != "y");
         again.save(&contract::mode::by_name(), &path).unwrap();
-        let read = Cache::load(&path);
+        let saved = text(&path);
+        let read = Cache::of(&saved);
         let records = ["x", "x-", "y"].map(|id| read.get(id, b, 1001));
         assert_eq!(records, [Some(b), Some(b), None], "one record an id, the newest");
-        // An order of somebody else's making costs a look at the disk, and the next save puts it right.
-        let mut lines: Vec<_> = std::fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
-        lines[2..].reverse();
-        let shuffled = lines.join("\n") + "\n";
-        files::atomic::write(&contract::mode::by_name(), &path, shuffled.as_bytes(), 0o600).unwrap();
-        let mut read = Cache::load(&path);
-        for id in ["x", "x-"] {
-            read.put(id, b, b, 1002);
-        }
-        read.save(&contract::mode::by_name(), &path).unwrap();
-        assert_eq!(["x", "x-"].map(|id| Cache::load(&path).get(id, b, 1002)), [Some(b); 2]);
-        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 4);
         files::atomic::write(&contract::mode::by_name(), &path, b"\xff\n\0", 0o600).unwrap();
-        assert!(Cache::load(&path).lines.is_empty());
+        assert_eq!(text(&path), "");
+        assert!(Cache::of(&saved[5..]).old.is_empty());
     }
 }

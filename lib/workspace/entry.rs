@@ -6,7 +6,7 @@ use contract::Kind;
 use files::digest::Sha;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-use crate::fields::{Below, Counts, FromText, List, Long, Mode, Object, Path, Text, fields};
+use crate::fields::{Below, Counts, FromText, List, Long, Mode, Object, Path, Short, Text, fields};
 use crate::{json, name};
 
 /// Longest id, in bytes.
@@ -16,25 +16,25 @@ const TIERS: u8 = 4;
 /// Longest recipe bound: a day.
 const LONGEST_S: u64 = 86_400;
 
-/// What one path must look like.
+/// What one path must look like; borrowed from the manifest's text where that has it as it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct Entry<'a> {
     /// Its name in the manifest: letters, digits, `.`, `_`, `-`.
-    pub id: String,
+    pub id: Cow<'a, str>,
     /// Where it is: below the workspace root, or below the home when it begins with `~/`. Any bytes.
-    pub path: Vec<u8>,
+    pub path: Cow<'a, [u8]>,
     /// 0 is restored first, 4 last.
     pub tier: u8,
     /// What must be so of it.
     pub shape: Shape,
     /// Ids that must be healthy before its recipe runs.
-    pub needs: Vec<String>,
+    pub needs: Vec<Cow<'a, str>>,
     /// Shell text that brings it back.
-    pub restore: Option<String>,
+    pub restore: Option<Cow<'a, str>>,
     /// Seconds its recipe may take.
     pub timeout_s: Option<u64>,
     /// For a person.
-    pub notes: Option<String>,
+    pub notes: Option<Cow<'a, str>>,
 }
 
 /// What must be so of an entry, by its kind.
@@ -104,7 +104,7 @@ pub enum MemberKind {
     Link(Vec<u8>),
 }
 
-impl Entry {
+impl<'a> Entry<'a> {
     /// `file`, `blob` or `tree`.
     pub fn kind(&self) -> Kind {
         match self.shape {
@@ -115,22 +115,37 @@ impl Entry {
     }
 
     /// The entry of a manifest line; a field that does not fit its kind is an error.
-    pub(crate) fn of(line: &mut Fields<'_>) -> Result<Self, String> {
+    pub(crate) fn of(line: &mut Fields<'a>) -> Result<Self, String> {
         let entry = Self {
             id: line.id.take().ok_or("no 'id'")?.0.0,
             path: line.path.take().ok_or("no 'path'")?.0.0,
             tier: line.tier.take().filter(|t| *t <= TIERS).ok_or("'tier' is not 0 to 4")?,
             shape: shape(line.kind.take().ok_or("no 'kind'")?.0, line)?,
             needs: list(&mut line.needs, |id| id.0.0),
-            restore: line.restore.take().map(|t| t.0),
+            restore: line.restore.take().map(|t| t.0.0),
             timeout_s: line.timeout_s.take(),
-            notes: line.notes.take().map(|t| t.0),
+            notes: line.notes.take().map(|t| t.0.0),
         };
         line.done()?;
         if entry.timeout_s.is_some_and(|s| s == 0 || s > LONGEST_S) {
             return Err("'timeout_s' is not 1 to 86400".into());
         }
         Ok(entry)
+    }
+
+    /// The same with nothing borrowed.
+    pub fn into_owned(self) -> Entry<'static> {
+        let owned = |text: Cow<'a, str>| Cow::Owned(text.into_owned());
+        Entry {
+            id: owned(self.id),
+            path: Cow::Owned(self.path.into_owned()),
+            tier: self.tier,
+            shape: self.shape,
+            needs: self.needs.into_iter().map(owned).collect(),
+            restore: self.restore.map(owned),
+            timeout_s: self.timeout_s,
+            notes: self.notes.map(owned),
+        }
     }
 
     /// The entry as one line of JSON, without newline.
@@ -166,9 +181,9 @@ pub fn is_id(text: &str) -> bool {
 
 fields! {
     /// One line below the header: an entry or a signature.
-    Fields {
-        id: Text<Id>,
-        path: Text<Place>,
+    Fields<'a> {
+        id: Text<Id<'a>>,
+        path: Text<Place<'a>>,
         kind: Text<Kind>,
         tier: u8,
         size: u64,
@@ -183,10 +198,10 @@ fields! {
         count: Counts,
         members: List<Member>,
         merkle: Text<Sha>,
-        needs: List<Text<Id>>,
-        restore: Text<String>,
+        needs: List<Text<Id<'a>>>,
+        restore: Text<Short<'a>>,
         timeout_s: u64,
-        notes: Text<String>,
+        notes: Text<Short<'a>>,
         sig: Text<Long>,
         key: Text<Long>,
         value: Text<Long>,
@@ -195,29 +210,29 @@ fields! {
 
 fields! {
     /// A tree's member.
-    MemberFields { path: Text<Below>, dir: bool, mode: Text<Mode>, target: Text<Path> }
+    MemberFields<'a> { path: Text<Below>, dir: bool, mode: Text<Mode>, target: Text<Path> }
 }
 
 /// An entry's name.
-pub(crate) struct Id(String);
+pub(crate) struct Id<'a>(Cow<'a, str>);
 
 /// Where an entry is.
-pub(crate) struct Place(Vec<u8>);
+pub(crate) struct Place<'a>(Cow<'a, [u8]>);
 
-impl<'a> FromText<'a> for Id {
+impl<'a> FromText<'a> for Id<'a> {
     const IS: &'static str = "an id";
 
     fn from_text(text: Cow<'a, str>) -> Option<Self> {
-        is_id(&text).then(|| Self(text.into_owned()))
+        is_id(&text).then_some(Self(text))
     }
 }
 
-impl<'a> FromText<'a> for Place {
+impl<'a> FromText<'a> for Place<'a> {
     const IS: &'static str = "a path below the workspace or '~/'";
 
     fn from_text(text: Cow<'a, str>) -> Option<Self> {
-        let below = |path: &Vec<u8>| name::is_contained(path.strip_prefix(b"~/").unwrap_or(path));
-        name::decode(&text).filter(below).map(Self)
+        let below = |path: &Cow<[u8]>| name::is_contained(path.strip_prefix(b"~/").unwrap_or(path));
+        name::decoded(text).filter(below).map(Self)
     }
 }
 
@@ -231,8 +246,7 @@ impl<'a> FromText<'a> for Kind {
 
 impl<'a> Deserialize<'a> for Member {
     fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
-        let mut fields = MemberFields::default();
-        from.deserialize_map(&mut fields)?;
+        let mut fields = MemberFields::deserialize(from)?;
         Self::of(&mut fields).map_err(D::Error::custom)
     }
 }

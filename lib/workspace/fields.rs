@@ -23,12 +23,12 @@ const TEXT: usize = 64 << 10;
 /// Makes the reader of an object: an optional field a key, by type. A key that stands twice or is none of these is an
 /// error; `done` tells of one that was not taken.
 macro_rules! fields {
-    ($(#[$doc:meta])* $name:ident { $($key:ident: $type:ty),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident<$a:lifetime> { $($key:ident: $type:ty),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Default)]
-        pub(crate) struct $name<'a> {
+        pub(crate) struct $name<$a> {
             $(pub(crate) $key: Option<$type>,)*
-            pub(crate) of: std::marker::PhantomData<&'a ()>,
+            pub(crate) of: std::marker::PhantomData<&$a ()>,
         }
 
         impl $name<'_> {
@@ -41,14 +41,22 @@ macro_rules! fields {
             }
         }
 
-        impl<'a> serde::de::Visitor<'a> for &mut $name<'a> {
+        impl<$a> serde::de::Deserialize<$a> for $name<$a> {
+            fn deserialize<D: serde::de::Deserializer<$a>>(from: D) -> Result<Self, D::Error> {
+                let mut fields = Self::default();
+                from.deserialize_map(&mut fields)?;
+                Ok(fields)
+            }
+        }
+
+        impl<$a> serde::de::Visitor<$a> for &mut $name<$a> {
             type Value = ();
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: serde::de::MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+            fn visit_map<A: serde::de::MapAccess<$a>>(self, mut map: A) -> Result<(), A::Error> {
                 use serde::de::Error as _;
                 while let Some(key) = map.next_key_seed($crate::json::Key)? {
                     match key.as_ref() {
@@ -82,6 +90,15 @@ pub(crate) trait FromText<'a>: Sized {
 #[derive(Debug)]
 pub(crate) struct Text<T>(pub(crate) T);
 
+/// Text without NUL, which JSON can only have escaped.
+fn plain(text: Cow<'_, str>) -> Option<Cow<'_, str>> {
+    let free = matches!(text, Cow::Borrowed(_)) || !text.contains('\0');
+    free.then_some(text)
+}
+
+/// Text such as a recipe or a note.
+pub(crate) struct Short<'a>(pub(crate) Cow<'a, str>);
+
 /// Text of any length a line may have, without NUL.
 pub(crate) struct Long(pub(crate) String);
 
@@ -94,11 +111,11 @@ pub(crate) struct Path(pub(crate) Vec<u8>);
 /// A path that stays below what it is relative to.
 pub(crate) struct Below(pub(crate) Vec<u8>);
 
-impl<'a> FromText<'a> for String {
+impl<'a> FromText<'a> for Short<'a> {
     const IS: &'static str = "text of at most 65536 bytes without NUL";
 
     fn from_text(text: Cow<'a, str>) -> Option<Self> {
-        (text.len() <= TEXT && !text.contains('\0')).then(|| text.into_owned())
+        plain(text).filter(|text| text.len() <= TEXT).map(Self)
     }
 }
 
@@ -106,7 +123,7 @@ impl<'a> FromText<'a> for Long {
     const IS: &'static str = "text without NUL";
 
     fn from_text(text: Cow<'a, str>) -> Option<Self> {
-        (!text.contains('\0')).then(|| Self(text.into_owned()))
+        plain(text).map(|text| Self(text.into_owned()))
     }
 }
 

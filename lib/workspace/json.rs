@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
@@ -28,6 +29,9 @@ pub enum Json<'a> {
     /// An object, its keys in the order of the text, none twice.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
+
+/// What may stand around a value.
+pub(crate) const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// Most keys of one object of a manifest.
 const KEYS: usize = 64;
@@ -71,17 +75,9 @@ fn one<'a, S: DeserializeSeed<'a>>(text: &'a str, seed: S) -> Result<S::Value, S
     Ok(value)
 }
 
-/// Reads exactly one object into `fields`, a visitor of objects.
-pub(crate) fn fields<'a, F: Visitor<'a, Value = ()>>(text: &'a str, fields: F) -> Result<(), String> {
-    struct Map<F>(F);
-    impl<'a, F: Visitor<'a, Value = ()>> DeserializeSeed<'a> for Map<F> {
-        type Value = ();
-
-        fn deserialize<D: de::Deserializer<'a>>(self, from: D) -> Result<(), D::Error> {
-            from.deserialize_map(self.0)
-        }
-    }
-    one(text, Map(fields))
+/// Exactly one value of a type.
+pub(crate) fn read<'a, T: de::Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    one(text, PhantomData)
 }
 
 /// An error without the line, which is always the first: what is read is one line of something.

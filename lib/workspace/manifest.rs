@@ -9,7 +9,7 @@ use contract::{Error, exit};
 use files::digest::Sha;
 
 use crate::entry::Entry;
-use crate::fields::{Object, Path, Text, fields};
+use crate::fields::{Object, Path, Short, Text, fields};
 use crate::json;
 use crate::reading::{self, Lines, Reading};
 
@@ -22,7 +22,7 @@ pub struct Manifest {
     /// The first line.
     pub header: Header,
     /// The entries in file order, each with its bytes.
-    pub lines: Vec<Line>,
+    pub lines: Vec<Line<'static>>,
     /// The exact bytes that signatures cover: everything above the first signature line.
     pub body: Vec<u8>,
     /// The signature lines, unchecked.
@@ -44,9 +44,9 @@ pub struct Header {
 
 /// An entry and the bytes it was read from or will be written as, without newline.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct Line<'a> {
     /// What the bytes say.
-    pub entry: Entry,
+    pub entry: Entry<'a>,
     pub(crate) raw: Raw,
 }
 
@@ -72,7 +72,7 @@ pub struct Signature {
 
 fields! {
     /// The header line.
-    Head { swr: u64, seq: u64, created: Text<String>, signer: Text<String>, root: Text<Path> }
+    Head<'a> { swr: u64, seq: u64, created: Text<Short<'a>>, signer: Text<Short<'a>>, root: Text<Path> }
 }
 
 impl Header {
@@ -93,8 +93,7 @@ impl Header {
     }
 
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
-        let mut head = Head::default();
-        json::fields(line, &mut head)?;
+        let mut head: Head<'_> = json::read(line)?;
         match head.swr.take() {
             Some(1) => {}
             Some(version) => return Err(format!("version {version} is not 1: made by another swr")),
@@ -102,8 +101,8 @@ impl Header {
         }
         let header = Self {
             seq: head.seq.take().ok_or("no 'seq'")?,
-            created: head.created.take().ok_or("no 'created'")?.0,
-            signer: head.signer.take().ok_or("no 'signer'")?.0,
+            created: head.created.take().ok_or("no 'created'")?.0.0.into_owned(),
+            signer: head.signer.take().ok_or("no 'signer'")?.0.0.into_owned(),
             root: head.root.take().ok_or("no 'root'")?.0.0,
         };
         head.done()?;
@@ -126,9 +125,9 @@ impl Signature {
     }
 }
 
-impl Line {
+impl<'a> Line<'a> {
     /// A line for a new or changed entry.
-    pub fn new(entry: Entry) -> Self {
+    pub fn new(entry: Entry<'a>) -> Self {
         let raw = Raw::New(entry.to_json().into_bytes());
         Self { entry, raw }
     }
@@ -149,7 +148,9 @@ impl Manifest {
         let lines = reading.piece(usize::MAX).map_or_else(|| Ok(Lines::default()), |piece| piece.read())?;
         reading::check(std::slice::from_ref(&lines))?;
         let body = bytes[..lines.end.unwrap_or(bytes.len())].to_vec();
-        Ok(Self { header: reading.header, lines: lines.entries, body, signatures: lines.signatures })
+        let owned = |line: Line| Line { entry: line.entry.into_owned(), raw: line.raw };
+        let entries = lines.entries.into_iter().map(owned).collect();
+        Ok(Self { header: reading.header, lines: entries, body, signatures: lines.signatures })
     }
 
     /// Parses, or ends with the contract's `bad`, 4.
@@ -158,12 +159,12 @@ impl Manifest {
     }
 
     /// The entry with this id.
-    pub fn entry(&self, id: &str) -> Option<&Entry> {
+    pub fn entry(&self, id: &str) -> Option<&Entry<'static>> {
         self.lines.iter().map(|l| &l.entry).find(|e| e.id == id)
     }
 
     /// Puts an entry in: in the place of the one with its id, else at the end. Signatures no longer fit and go.
-    pub fn put(&mut self, entry: Entry) {
+    pub fn put(&mut self, entry: Entry<'static>) {
         let line = Line::new(entry);
         match self.lines.iter_mut().find(|l| l.entry.id == line.entry.id) {
             Some(old) => *old = line,
@@ -262,6 +263,11 @@ mod tests {
             (r#"{"swr":1"#, "\u{feff}{\"swr\":1"),
             (r#""timeout_s":5"#, r#""timeout_s":1e400"#),
             (r#""timeout_s":5"#, r#""timeout_s":0"#),
+            (r#""timeout_s":5"#, r#""timeout_s":null"#),
+            (r#""restore":"true""#, r#""restore":"true\u0000""#),
+            (r#""restore":"true""#, "\n\"restore\":\"true\""),
+            ("}\n{\"id\":\"src\"", "}{\"id\":\"src\""),
+            ("}\n{\"id\":\"src\"", "}\n\n{\"id\":\"src\""),
             (r#""timeout_s":5"#, r#""timeout_s":5,"unknown":1"#),
             (r#""swr":1"#, r#""swr":2"#),
             (r#""root":"~""#, r#""root":"x""#),
@@ -280,6 +286,20 @@ mod tests {
         }
         assert!(Manifest::parse(BODY.trim_end().as_bytes()).is_err());
         assert!(Manifest::parse(b"").is_err());
+    }
+
+    #[test]
+    fn what_is_escaped_in_one_line_is_not_in_the_next() {
+        let text = BODY.replace(r#""restore":"true""#, r#""restore":"a \"b\"\n$(c)""#);
+        let text = text.replace(r#""needs":["shim"]"#, r#""restore":"\u0065 \\","needs":["sh\u0069m"] "#);
+        let manifest = Manifest::parse(text.as_bytes()).unwrap();
+        let (shim, src) = (&manifest.lines[0].entry, &manifest.lines[1].entry);
+        assert_eq!(shim.restore.as_deref(), Some("a \"b\"\n$(c)"));
+        assert_eq!((src.restore.as_deref(), src.needs.as_slice()), (Some("e \\"), &["shim".into()][..]));
+        let one =
+            |line: &str| Manifest::parse(format!("{}\n{line}\n", BODY.lines().next().unwrap()).as_bytes());
+        let error = one(r#"{"id":"a","size":"1"}"#).unwrap_err();
+        assert_eq!(error, r#"line 2: invalid type: string "1", expected u64 (column 20)"#);
     }
 
     #[test]

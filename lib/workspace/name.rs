@@ -1,5 +1,6 @@
 //! Paths as manifest text: UTF-8 stands as it is, any other byte and `%` itself as `%XX`.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// A path's bytes as text that [`decode`] turns back.
@@ -35,6 +36,17 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
         rest = tail;
     }
     Some(bytes)
+}
+
+/// The same of text that is kept where it stands for itself.
+pub(crate) fn decoded(text: Cow<'_, str>) -> Option<Cow<'_, [u8]>> {
+    if text.contains('%') {
+        return decode(&text).map(Cow::Owned);
+    }
+    Some(match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    })
 }
 
 /// Whether `path` stays below the directory it is joined to: relative, not empty, no `.` or `..` component,

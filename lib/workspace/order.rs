@@ -21,19 +21,18 @@ pub struct Order {
 
 /// Orders entries. Ids are unique (the parser sees to it).
 pub fn order(entries: &[&Entry]) -> Order {
-    let position: HashMap<&str, usize> =
-        entries.iter().enumerate().map(|(n, e)| (e.id.as_str(), n)).collect();
+    let position: HashMap<&str, usize> = entries.iter().enumerate().map(|(n, e)| (&*e.id, n)).collect();
     let mut result = Order::default();
     let mut needs: Vec<Vec<usize>> = vec![Vec::new(); entries.len()];
     let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); entries.len()];
     for (n, entry) in entries.iter().enumerate() {
         for id in &entry.needs {
-            match position.get(id.as_str()) {
+            match position.get(&**id) {
                 Some(needed) => {
                     needs[n].push(*needed);
                     dependents[*needed].push(n);
                 }
-                None => result.unknown.push((n, id.clone())),
+                None => result.unknown.push((n, id.to_string())),
             }
         }
     }
@@ -89,7 +88,7 @@ pub fn cycle_words(entries: &[&Entry], cycle: &[usize]) -> String {
     if left > 0 {
         let _ = write!(words, "{left} more -> ");
     }
-    words.push_str(cycle.first().map_or("", |n| entries[*n].id.as_str()));
+    words.push_str(cycle.first().map_or("", |n| &*entries[*n].id));
     words
 }
 
@@ -103,10 +102,10 @@ mod tests {
             .iter()
             .map(|(id, tier, needs)| Entry {
                 id: (*id).into(),
-                path: (*id).into(),
+                path: id.as_bytes().into(),
                 tier: *tier,
                 shape: Shape::Link { target: b"x".to_vec() },
-                needs: needs.iter().map(|n| (*n).to_owned()).collect(),
+                needs: needs.iter().map(|n| (*n).into()).collect(),
                 restore: None,
                 timeout_s: None,
                 notes: None,
@@ -114,7 +113,7 @@ mod tests {
             .collect();
         let entries: Vec<&Entry> = entries.iter().collect();
         let order = order(&entries);
-        let ids = |list: &[usize]| list.iter().map(|n| entries[*n].id.clone()).collect::<Vec<_>>();
+        let ids = |list: &[usize]| list.iter().map(|n| entries[*n].id.to_string()).collect::<Vec<_>>();
         let cycles = order.cycles.iter().map(|c| cycle_words(&entries, c)).collect();
         (ids(&order.sequence), cycles, ids(&order.behind_cycles), order.unknown.len())
     }

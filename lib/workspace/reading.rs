@@ -1,6 +1,9 @@
 //! Reading a manifest's exact bytes in pieces, which may be read beside each other.
 
 use std::collections::HashSet;
+use std::ops::Range;
+
+use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::entry::{Entry, Fields};
 use crate::json;
@@ -9,7 +12,7 @@ use crate::manifest::{Header, LIMIT, Line, Raw, Signature};
 /// A longer line is refused.
 const LINE: usize = 1 << 20;
 /// More entries are refused.
-const ENTRIES: usize = 20_000;
+pub const ENTRIES: usize = 20_000;
 /// More signature lines are refused.
 const SIGNATURES: usize = 16;
 /// Bytes of a short entry.
@@ -37,9 +40,9 @@ pub struct Piece<'a> {
 
 /// What a piece says.
 #[derive(Default)]
-pub struct Lines {
+pub struct Lines<'a> {
     /// Its entries, in order.
-    pub entries: Vec<Line>,
+    pub entries: Vec<Line<'a>>,
     /// Its signatures, which are below all entries.
     pub(crate) signatures: Vec<Signature>,
     /// Where the first signature line begins in the manifest.
@@ -73,7 +76,7 @@ impl<'a> Reading<'a> {
     pub fn piece(&mut self, most: usize) -> Option<Piece<'a>> {
         let all = self.rest;
         let text = all.text?;
-        let end = text.match_indices('\n').nth(most - 1).map(|(at, _)| at);
+        let end = memchr::memchr_iter(b'\n', text.as_bytes()).nth(most - 1);
         self.rest.text = end.map(|end| &text[end + 1..]);
         self.rest.number = self.rest.number.saturating_add(most);
         self.rest.at += end.map_or(0, |end| end + 1);
@@ -81,47 +84,73 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Piece<'_> {
+impl<'a> Piece<'a> {
     /// Reads the lines; what is wrong with one names it.
-    pub fn read(&self) -> Result<Lines, String> {
+    pub fn read(&self) -> Result<Lines<'a>, String> {
         let text = self.text.unwrap_or_default();
         let mut lines = Lines { number: self.number, ..Lines::default() };
         lines.entries.reserve(self.most.min(text.len() / SHORT + 1));
-        let mut at = self.at;
-        for (line, number) in text.split('\n').zip(self.number..) {
-            lines.line(line, at).map_err(|e| format!("line {number}: {e}"))?;
-            at += line.len() + 1;
+        // One buffer serves the escaped texts of all lines: an allocation each would cost more than reading them.
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter();
+        let mut begin = 0;
+        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]);
+        for (end, number) in ends.zip(self.number..) {
+            let (line, item) = (&text[begin..end], stream.next());
+            let at = stream.byte_offset();
+            let item = match item {
+                Some(Ok(item)) if at <= end && text[at..end].trim_matches(json::SPACE).is_empty() => Ok(item),
+                // By itself it says what is wrong with it.
+                _ => json::read(line),
+            };
+            let range = self.at + begin..self.at + end;
+            item.and_then(|item| lines.take(item, range)).map_err(|e| format!("line {number}: {e}"))?;
+            begin = end + 1;
         }
         Ok(lines)
     }
 }
 
-impl Lines {
+impl<'a> Lines<'a> {
     /// The entries of a whole manifest.
-    pub fn of(entries: Vec<Line>) -> Self {
+    pub fn of(entries: Vec<Line<'a>>) -> Self {
         Self { entries, ..Self::default() }
     }
 
-    fn line(&mut self, line: &str, at: usize) -> Result<(), String> {
-        if line.len() > LINE {
+    fn take(&mut self, item: Item<'a>, at: Range<usize>) -> Result<(), String> {
+        if at.len() > LINE {
             return Err(format!("longer than {LINE} bytes"));
         }
-        let mut fields = Fields::default();
-        json::fields(line, &mut fields)?;
-        if let Some(algorithm) = fields.sig.take() {
-            let key = fields.key.take().ok_or("a signature without 'key'")?.0.0;
-            let value = fields.value.take().ok_or("a signature without 'value'")?.0.0;
-            fields.done()?;
-            self.end.get_or_insert(at);
-            self.signatures.push(Signature { algorithm: algorithm.0.0, key, value });
-            return Ok(());
+        match item {
+            Item::Signature(signature) => {
+                self.end.get_or_insert(at.start);
+                self.signatures.push(signature);
+            }
+            Item::Entry(_) if !self.signatures.is_empty() => return Err(BELOW.into()),
+            Item::Entry(entry) => self.entries.push(Line { entry, raw: Raw::Body(at) }),
         }
-        if !self.signatures.is_empty() {
-            return Err(BELOW.into());
-        }
-        let entry = Entry::of(&mut fields)?;
-        self.entries.push(Line { entry, raw: Raw::Body(at..at + line.len()) });
         Ok(())
+    }
+}
+
+/// What one line says.
+enum Item<'a> {
+    Entry(Entry<'a>),
+    Signature(Signature),
+}
+
+impl<'a> Deserialize<'a> for Item<'a> {
+    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
+        Self::of(&mut Fields::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
+impl<'a> Item<'a> {
+    fn of(fields: &mut Fields<'a>) -> Result<Self, String> {
+        let Some(algorithm) = fields.sig.take() else { return Entry::of(fields).map(Self::Entry) };
+        let key = fields.key.take().ok_or("a signature without 'key'")?.0.0;
+        let value = fields.value.take().ok_or("a signature without 'value'")?.0.0;
+        fields.done()?;
+        Ok(Self::Signature(Signature { algorithm: algorithm.0.0, key, value }))
     }
 }
 
@@ -141,6 +170,8 @@ pub fn check(pieces: &[Lines]) -> Result<(), String> {
         return Err(format!("more than {SIGNATURES} signatures"));
     }
     let mut seen = HashSet::with_capacity(entries);
-    let mut ids = pieces.iter().flat_map(|piece| &piece.entries).map(|line| &line.entry.id);
-    ids.find(|id| !seen.insert(id.as_str())).map_or(Ok(()), |id| Err(format!("the id '{id}' stands twice")))
+    // All entries are above the signatures, and the header is the first line.
+    let mut ids = pieces.iter().flat_map(|piece| &piece.entries).map(|line| &line.entry.id).zip(2..);
+    let twice = ids.find(|(id, _)| !seen.insert(&***id));
+    twice.map_or(Ok(()), |(id, number)| Err(format!("line {number}: the id '{id}' stands twice")))
 }

@@ -99,7 +99,7 @@ pub struct Depth<'a> {
     /// Read blobs whole instead of trusting size and samples.
     pub deep: bool,
     /// What was hashed before; `None` looks at everything.
-    pub cache: Option<&'a Cache>,
+    pub cache: Option<&'a Cache<'a>>,
     /// Wall seconds, for the cache.
     pub now: u64,
     /// Threads that may hash one tree.

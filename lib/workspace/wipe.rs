@@ -98,12 +98,12 @@ mod tests {
     use crate::verify::Repair;
     use files::digest::Sha;
 
-    fn entry(path: &str, tier: u8, size: u64) -> Entry {
+    fn entry(path: &str, tier: u8, size: u64) -> Entry<'static> {
         let shape = Shape::File { size, sha256: Sha([0; 32]), mode: 0o644, escrow: None };
         let (needs, restore) = (Vec::new(), None);
         Entry {
-            id: path.replace('/', "-"),
-            path: path.into(),
+            id: path.replace('/', "-").into(),
+            path: path.as_bytes().to_vec().into(),
             tier,
             shape,
             needs,
