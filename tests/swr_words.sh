@@ -69,7 +69,7 @@ for word in --dry-run ' 2 ' ' 3 ' ' 75 '; do
   is "the help of doctor names $word" "$(swr doctor --help | grep -q -e "$word" && echo yes)" yes
 done
 for verb in autopilot check doctor explain init retighten; do
-  is "$verb has help of its own" "$(swr $verb --help | sed -n '1s/ - .*//p;3s/ *\[.*//p')" "swr $verb
+  is "$verb has help of its own" "$(swr $verb --help | sed -n '1s/ - .*//p;3s/ *\[.*//;3p')" "swr $verb
 usage: swr $verb"
   is "help $verb" "$(swr help $verb)" "$(swr $verb --help)"
 done
@@ -172,16 +172,16 @@ END
   is "a manifest '$text': init" "$(refused init | cut -d ' ' -f 3)$(cmp "$manifest" "$box/damaged")" 1
 done
 printf '{"swr":1,"seq":0,"created":"","signer":"","root":"~"}\n{"id":"a"}\n' >"$manifest"
-is 'an unusable line is named' "$(swr check | grep -c 'unusable: line 2: ')$(swr sign 2>&1 | grep -c 'unusable: line 2: ')" 11
+is 'an unusable line is named' "$(swr check 2>"$err" | grep -c 'unusable: line 2: ')$(swr sign 2>&1 | grep -c 'unusable: line 2: ')" 11
 rm "$manifest" && ln -s nowhere "$manifest"
-is 'a link to nothing is not replaced' "$(refused autopilot)$(ls -l "$manifest" | grep -c 'nowhere$')" '74 2 11'
+is 'a link to nothing is not replaced' "$(refused autopilot)$(readlink "$manifest")" '74 2 1nowhere'
 
 # ---- where no home is
 home homes
 : >f
 is 'nobody has been here' "$(ls -d /.swr /.swr-canary 2>"$err")" ''
-for HOME in '' / // /. relative /dev/null; do
-  for verb in autopilot init check doctor explain retighten 'add f' 'sign' 'escrow --list' restore stats 'canary plant' audit why; do
+for HOME in '' / /. relative /dev/null; do
+  for verb in autopilot init check doctor explain 'add f' 'sign' 'canary plant' restore; do
     # shellcheck disable=SC2046
     set -- $(printf '%s\n' "$verb")
     is "HOME=$HOME: $verb" "$(refused "$@")$(sed -n 's/^hint: export HOME, or set \(.*\)/\1/p' "$err")$(ls -A)" '74 2 1SWR_HOMEf'
@@ -195,16 +195,13 @@ is 'HOME unset: autopilot' "$(cat "$box/.said")$(ls -d /.swr 2>"$err")" '74 2 1'
 HOME=/
 is 'HOME is / and SWR_HOME elsewhere: it is no workspace either' "$(
   SWR_HOME=$box/homes/swr && export SWR_HOME
-  refused autopilot
-  refused init
-  ls -A
-)" '74 2 174 2 1f'
+  printf '%s;' "$(refused autopilot)" "$(refused init)" "$(ls -A)"
+)" '74 2 1;74 2 1;f;'
 is 'HOME is /, a workspace of its own' "$(
   SWR_HOME=$box/homes/swr && export SWR_HOME
-  refused init --workspace "$box/options"
-  ls -A
-)" '0 0 0f
-swr'
+  printf '%s;' "$(refused init --workspace "$box/options")" "$(ls)"
+)" '0 0 0;f
+swr;'
 
 # ---- everything that is found is tracked
 home many
@@ -253,5 +250,5 @@ is 'autopilots at once: each ends well' "$(cat "$box/.code1" "$box/.code2" "$box
 is 'add: what is not there' "$(refused add nope)" '74 2 1'
 is 'canary: read before plant' "$(refused canary read)" '64 2 1'
 is 'canary: planted twice' "$(swr canary plant 2>"$err" && refused canary plant)" '64 2 1'
-is 'why: swr add with its path' "$(head -c 2000000 /dev/zero >'a blob' && swr add 'a blob' 2>"$err" && swr why blob a-blob 2>&1 | grep -c "swr add 'a blob' --restore")" 1
+is 'why: swr add with its path' "$(head -c 2000000 /dev/zero >'a blob' && swr add 'a blob' 2>"$err" && swr why a-blob 2>&1 | grep -c "swr add 'a blob' --restore")" 1
 finish
