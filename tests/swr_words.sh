@@ -187,11 +187,17 @@ for HOME in '' / /. relative /dev/null; do
     is "HOME=$HOME: $verb" "$(refused "$@")$(sed -n 's/^hint: export HOME, or set \(.*\)/\1/p' "$err")$(ls -A)" '74 2 1SWR_HOMEf'
   done
 done
-(
-  unset HOME
-  refused autopilot >"$box/.said"
-)
-is 'HOME unset: autopilot' "$(cat "$box/.said")$(ls -d /.swr 2>"$err")" '74 2 1'
+# zsh finds out by itself where the user's home is, which no test may touch.
+case $UNDER in
+  zsh | */zsh) ;;
+  *)
+    is 'HOME unset: autopilot' "$(
+      unset HOME
+      refused autopilot
+      ls -d /.swr 2>"$err"
+    )" '74 2 1'
+    ;;
+esac
 HOME=/
 is 'HOME is / and SWR_HOME elsewhere: it is no workspace either' "$(
   SWR_HOME=$box/homes/swr && export SWR_HOME
