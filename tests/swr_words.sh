@@ -171,8 +171,10 @@ doctor
 END
   is "a manifest '$text': init" "$(refused init | cut -d ' ' -f 3)$(cmp "$manifest" "$box/damaged")" 1
 done
-printf '{"swr":1,"seq":0,"created":"","signer":"","root":"~"}\n{"id":"a"}\n' >"$manifest"
-is 'an unusable line is named' "$(swr check 2>"$err" | grep -c 'unusable: line 2: ')$(swr sign 2>&1 | grep -c 'unusable: line 2: ')" 11
+for text in '{"id":"a"}\n' '{"id":"a","pa' '{"id":1}\n' 'x\n' '{"id":"a","path":"f","kind":"file","tier":1,"target":"x"}'; do
+  printf '{"swr":1,"seq":0,"created":"","signer":"","root":"~"}\n%b' "$text" >"$manifest"
+  is "an unusable line is named: $text" "$(swr check 2>"$err" | grep -c 'unusable: line 2: ')$(swr sign 2>&1 | grep -c 'unusable: line 2: ')" 11
+done
 rm "$manifest" && ln -s nowhere "$manifest"
 is 'a link to nothing is not replaced' "$(refused autopilot)$(readlink "$manifest")" '74 2 1nowhere'
 

@@ -29,16 +29,18 @@ pub(crate) fn lines(manifest: &mut Manifest, options: &Options, from: &Path) -> 
     let taken = manifest.lines.iter().map(|l| l.entry.id.to_string()).collect();
     let mut ids = Ids { taken, made: HashMap::new() };
     let mut size = manifest.body.len();
-    let (mut left, mut failed) = (0_usize, 0_usize);
+    let (mut left, mut lost) = (0_usize, Lost(0));
     for verdict in verdicts(from)? {
-        if verdict.state != State::Untracked {
-            continue;
-        }
-        if verdict.kind == Kind::Manifest {
-            note("swr-add", &verdict.detail);
-            continue;
-        }
         let path = verdict.subject;
+        match (verdict.state, verdict.kind) {
+            // What the list itself leaves out.
+            (State::Untracked | State::Unknown, Kind::Manifest) => note("swr-add", &verdict.detail),
+            (State::Unknown, _) => lost.say(&path, &verdict.detail),
+            _ => {}
+        }
+        if verdict.state != State::Untracked || !matches!(verdict.kind, Kind::File | Kind::Blob) {
+            continue;
+        }
         if !name::is_contained(&path) || !known.insert(path.clone()) {
             continue;
         }
@@ -49,11 +51,7 @@ pub(crate) fn lines(manifest: &mut Manifest, options: &Options, from: &Path) -> 
         let entry = match capture_entry(manifest, options, ids.free(&path), path.clone()) {
             Ok(entry) => entry,
             Err(error) => {
-                failed += 1;
-                if failed <= NAMED {
-                    let text = format!("{} is not tracked: {}", shown(&path), error.message);
-                    note("swr-add", &text);
-                }
+                lost.say(&path, &error.message);
                 continue;
             }
         };
@@ -70,8 +68,8 @@ pub(crate) fn lines(manifest: &mut Manifest, options: &Options, from: &Path) -> 
     if size > manifest.body.len() {
         manifest.rebuild();
     }
-    if failed > NAMED {
-        note("swr-add", &format!("{} more could not be captured and are not tracked", failed - NAMED));
+    if lost.0 > NAMED {
+        note("swr-add", &format!("{} more could not be captured and are not tracked", lost.0 - NAMED));
     }
     if left > 0 {
         note(
@@ -83,8 +81,16 @@ pub(crate) fn lines(manifest: &mut Manifest, options: &Options, from: &Path) -> 
     Ok(())
 }
 
-fn shown(path: &[u8]) -> String {
-    quoted(OsStr::from_bytes(path))
+/// How many could not be captured.
+struct Lost(usize);
+
+impl Lost {
+    fn say(&mut self, path: &[u8], why: &str) {
+        self.0 += 1;
+        if self.0 <= NAMED {
+            note("swr-add", &format!("{} is not tracked: {why}", quoted(OsStr::from_bytes(path))));
+        }
+    }
 }
 
 /// The verdict lines of a file, which must hold nothing else.
