@@ -4,7 +4,7 @@
 
 # Where `make install` puts things; DESTDIR stands before it for packagers.
 PREFIX ?= $(HOME)/.local
-# How many mutated headers `make fuzz` tries.
+# How many mutated files of each kind `make fuzz` tries.
 FUZZ_COUNT ?= 1000000
 # release, or dist with whole-program optimisation.
 PROFILE ?= release
@@ -47,9 +47,10 @@ e2e: all ## the tests on the real engine and the real model
 	@tests/e2e/run
 	@tests/e2e/calls
 
-fuzz: ## FUZZ_COUNT mutated model headers
+fuzz: ## FUZZ_COUNT mutated model headers, as many mutated manifests
 	@tests/setup build
 	@$(BUILD) cargo run --quiet --locked --release --target '$(TARGET)' -p gguf --example fuzz-gguf -- $(FUZZ_COUNT)
+	@$(BUILD) cargo run --quiet --locked --release --target '$(TARGET)' -p workspace --example fuzz-manifest -- $(FUZZ_COUNT)
 
 soak: all ## breaker calls and downloads killed at random, about five minutes
 	@tests/setup test

@@ -90,7 +90,8 @@ fn words(error: &serde_json::Error) -> String {
 
 /// A string as JSON text, quotes included.
 pub fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    // A `Value` would link the printing of all other values. Text always has a form.
+    serde_json::to_string(text).unwrap_or_default()
 }
 
 /// What may still come: levels of nesting, keys an object.

@@ -15,6 +15,8 @@ import pairs
 
 FILES = 5248
 MODELS = [484220320, 420086080, 397808288, 924000000]
+RECIPE = 'git -C "$HOME/work" checkout -q HEAD -- "scripts" && test -s "scripts/run.sh" || cp -a /opt/base/scripts scripts'
+NOTES = "written by hand while the service was set up; the platform drops it at every cold start, see the runbook, part two"
 
 
 def fill(path, size, rng):
@@ -100,7 +102,10 @@ def main(bin_dir):
         for n in range(1500):
             with open(f"{home}/many/{n}", "wb") as file:
                 file.write(rng.randbytes(100))
-        capture("many.jsonl", *[f"many/{n}" for n in range(1500)])
+        # With what people write beside a path, the manifest has 640 KB.
+        words = ["--restore", RECIPE, "--notes", NOTES, "--timeout", "60"]
+        size = len(capture("many.jsonl", *[f"many/{n}" for n in range(1500)], *words))
+        print(f"manifest of 1,500 entries: {size} bytes")
         pairs.alone(False)
         time.sleep(3)
         many = [verify, "--manifest", f"{home}/many.jsonl"]

@@ -4,55 +4,23 @@
 //! answer within a second and as the oracle does; the whole run must stay under 64 MB. Some cases claim to be
 //! 10 GB of which only the beginning is data. A hang, a panic or a disagreement names its case and ends with 1.
 
+mod frame;
 mod gguf_file;
 mod gguf_oracle;
 
 use std::io;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use contract::State;
+use frame::{Random, SLOWEST, peak_memory_kb};
 use gguf::Source;
 use gguf_file::{ARRAY, F32, GgufFile, STRING, U16, U32, Written, array, string};
 
-const SLOWEST: Duration = Duration::from_secs(1);
 const MOST_MEMORY_KB: u64 = 64 << 10;
 
-/// The case at work, for whoever waits.
-static CASE: AtomicU64 = AtomicU64::new(0);
-
 fn main() -> ExitCode {
-    let mut numbers = std::env::args().skip(1).map(|arg| arg.parse::<u64>());
-    let (Ok(count), Ok(seed)) =
-        (numbers.next().unwrap_or(Ok(20_000)), numbers.next().unwrap_or(Ok(20_261_130)))
-    else {
-        eprintln!("usage: fuzz-gguf [COUNT [SEED]]");
-        return ExitCode::from(contract::exit::USAGE.number());
-    };
-    std::panic::set_hook(Box::new(move |panic| {
-        eprintln!("fuzz-gguf: case {} of seed {seed}: {panic}", CASE.load(Ordering::Relaxed));
-    }));
-    let (done, end) = mpsc::channel();
-    std::thread::spawn(move || done.send(run(count, seed)));
-    let mut last = u64::MAX;
-    loop {
-        match end.recv_timeout(10 * SLOWEST) {
-            Ok(Ok(())) => return ExitCode::SUCCESS,
-            Ok(Err(what)) => {
-                eprintln!("fuzz-gguf: case {} of seed {seed}: {what}", CASE.load(Ordering::Relaxed));
-            }
-            Err(RecvTimeoutError::Timeout) if CASE.load(Ordering::Relaxed) != last => {
-                last = CASE.load(Ordering::Relaxed);
-                continue;
-            }
-            Err(RecvTimeoutError::Timeout) => eprintln!("fuzz-gguf: case {last} of seed {seed} hangs"),
-            // Only where a panic unwinds; where it aborts, the hook has spoken.
-            Err(RecvTimeoutError::Disconnected) => {}
-        }
-        return ExitCode::FAILURE;
-    }
+    frame::watched("fuzz-gguf", run)
 }
 
 /// All cases; the error says what is wrong with the one at work.
@@ -61,8 +29,7 @@ fn run(count: u64, seed: u64) -> Result<(), String> {
     let mut states = [(State::Ok, 0_u64), (State::Short, 0), (State::Corrupt, 0), (State::Bad, 0)];
     let mut slowest = (Duration::ZERO, 0);
     for case in 0..count {
-        CASE.store(case, Ordering::Relaxed);
-        let mut random = Random(seed ^ case.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = Random::of(case, seed);
         let file = mutate(&bases, &mut random);
         let sparse = random.below(16) == 0;
         // A machine that is busy elsewhere stretches a case now and then, not three times running.
@@ -100,11 +67,6 @@ fn run(count: u64, seed: u64) -> Result<(), String> {
         slowest.0, slowest.1
     );
     Ok(())
-}
-
-fn peak_memory_kb() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.split_whitespace().next()?.parse().ok()
 }
 
 /// 10 GB, of which only the beginning was written.
@@ -208,21 +170,7 @@ fn mutate(bases: &[Written], random: &mut Random) -> Vec<u8> {
     file
 }
 
-/// The generator `SplitMix64` (Steele, Lea and Flood 2014).
-struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n.max(1) as u64).unwrap_or(0)
-    }
-
     /// A number at which readers go wrong.
     fn interesting(&mut self, size: usize) -> u64 {
         let one = 1_u64 << self.below(64);
