@@ -256,6 +256,8 @@ is 'autopilots at once: each ends well' "$(cat "$box/.code1" "$box/.code2" "$box
 
 # ---- the next command
 is 'add: what is not there' "$(refused add nope)" '74 2 1'
+printf '{"swr":1,"seq":0,"created":"","signer":"","root":"/nope"}\n' >"$box/lost.jsonl"
+is 'a workspace that is gone' "$(refused check --manifest "$box/lost.jsonl")$(refused audit --manifest "$box/lost.jsonl")" '74 2 174 2 1'
 is 'canary: read before plant' "$(refused canary read)" '64 2 1'
 is 'canary: planted twice' "$(swr canary plant 2>"$err" && refused canary plant)" '64 2 1'
 is 'why: swr add with its path' "$(head -c 2000000 /dev/zero >'a blob' && swr add 'a blob' 2>"$err" && swr why a-blob 2>&1 | grep -c "swr add 'a blob' --restore")" 1

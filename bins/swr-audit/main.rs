@@ -8,8 +8,7 @@ use std::process::ExitCode;
 use contract::cli::{Arg, Stop, bytes, unknown};
 use contract::message::quoted;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
-use files::beneath::Root;
-use workspace::place::root_path;
+use workspace::place::{open_root, root_path};
 use workspace::{Manifest, Shape, escrow, read};
 
 fn main() -> ExitCode {
@@ -44,8 +43,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         Manifest::empty(b"~")
     };
     let root = root_path(&manifest.header)?;
-    let root =
-        Root::open(&root).map_err(|cause| Error::io("open the workspace", root.as_os_str(), &cause))?;
+    let root = open_root(&root)?;
     for found in find::all(&root, &manifest, least, most) {
         report.say(&Verdict::new(found.state, found.kind, found.path, found.why))?;
     }
