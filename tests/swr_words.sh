@@ -146,8 +146,8 @@ for dir in relative '' /a/../b '~nobody'; do
   is "a workspace '$dir'" "$(refused init --workspace "$dir")$(ls -A)" '64 2 1f'
 done
 is 'a workspace that is a file' "$(refused init --workspace "$HOME/f")$(ls -A)" '74 2 1f'
-mkdir work
-is 'a workspace with a slash behind it' "$(refused init --workspace="$HOME/work/")$(grep -c "\"root\":\"$HOME/work\"" "$manifest")" '0 0 01'
+mkdir site
+is 'a workspace with a slash behind it' "$(refused init --workspace="$HOME/site/")$(grep -c "\"root\":\"$HOME/site\"" "$manifest")" '0 0 01'
 is 'no entries: doctor says so' "$(refused doctor)$(grep -c 'nothing is protected' "$err")" '0 5 21'
 is 'no entries: check says so' "$(refused check)" '0 2 1'
 for text in '' '{"id":"f","path":"f"}
