@@ -200,8 +200,15 @@ fn a_cycle_of_needs_ends_at_once_and_is_named() {
         fs::remove_file(b.home.path(id)).unwrap();
     }
     let out = restore(&b, &[]);
-    assert_eq!(said(&out), ["failed a", "failed b", "skipped c", "healed fine"]);
-    assert!(out.out().contains("a -> b -> a") && out.err().contains("no-such-id"), "{}", out.err());
+    let of_the_manifest = ["degraded needs"; 3];
+    assert_eq!(
+        said(&out),
+        [&of_the_manifest[..], &["failed a", "failed b", "skipped c", "healed fine"]].concat()
+    );
+    for words in ["cycle of needs: a -> b -> a", "c needs 'no-such-id'", "fine needs 'no-such-id'"] {
+        assert!(out.out().contains(words), "{words}: {}", out.out());
+    }
+    assert!(out.err().contains("hint: give one of them other needs: swr add "), "{}", out.err());
     assert_eq!(out.code, 2);
 }
 

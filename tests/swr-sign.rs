@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use private_home::{Home, Output, run_with};
-use swr_box::{Box, unfit_keys};
+use swr_box::{Box, chmod, in_reach, unfit_keys};
 use workspace::Manifest;
 
 const SIGN: &str = env!("CARGO_BIN_EXE_swr-sign");
@@ -153,4 +153,56 @@ fn a_check_says_what_restore_would_say() {
     let out = sign(&home, &unsigned.to_bytes(), &["--check"]);
     assert_eq!(out.code, 0, "{}", out.out());
     assert!(out.out().contains("its content was approved"), "{}", out.out());
+}
+
+#[test]
+fn with_a_key_that_others_may_have_read_only_what_is_signed_anew_counts() {
+    let home = Home::new();
+    let unsigned = Manifest::empty(b"~").to_bytes();
+    let first = sign(&home, &unsigned, &[]);
+    let key = home.path(".swr/signing.key");
+    chmod(&key, 0o644);
+    if !in_reach(&key) {
+        eprintln!("skipped: nobody else gets to {}", home.dir.display());
+        return;
+    }
+    let good = sign(&home, &first.stdout, &["--check"]);
+    assert_eq!(good.code, 0, "it is on record: {}", good.out());
+    assert!(good.err().contains("hint: chmod 700 "), "{}", good.err());
+    fs::remove_file(home.path(".swr/signed.jsonl")).unwrap();
+    let bad = sign(&home, &first.stdout, &["--check"]);
+    assert_eq!((bad.code, bad.field(1).as_str()), (4, "bad"), "{}", bad.out());
+    let second = sign(&home, &first.stdout, &[]);
+    assert_eq!(
+        (second.code, Manifest::parse(&second.stdout).unwrap().header.seq),
+        (0, 2),
+        "{}",
+        second.err()
+    );
+    assert!(second.err().contains("open to others, mode 0644"), "{}", second.err());
+    assert_eq!(sign(&home, &second.stdout, &["--check"]).code, 0);
+    assert_eq!(sign(&home, &second.stdout, &[]).stdout, second.stdout);
+    // Closed by a person, the key alone decides again.
+    chmod(&key, 0o600);
+    assert_eq!(sign(&home, &first.stdout, &["--check"]).code, 0);
+}
+
+#[test]
+fn a_cycle_of_needs_is_not_signed_and_a_need_on_nothing_is_said() {
+    let mut b = Box::new();
+    for id in ["a", "b"] {
+        b.home.file(id, id);
+    }
+    b.add("a", b"a", 0, None, &["b"]).add("b", b"b", 0, None, &["gone"]);
+    let out = sign(&b.home, &b.manifest.to_bytes(), &[]);
+    assert_eq!(out.code, 0, "{}", out.err());
+    assert!(out.err().contains("b needs 'gone', which no entry is"), "{}", out.err());
+    b.add("b", b"b", 0, None, &["a"]);
+    let out = sign(&b.home, &b.manifest.to_bytes(), &[]);
+    assert_eq!((out.code, out.out().as_str()), (4, ""), "{}", out.err());
+    assert!(
+        out.err().contains("cycle of needs: a -> b -> a\nhint: give one of them other needs"),
+        "{}",
+        out.err()
+    );
 }

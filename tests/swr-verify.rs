@@ -267,3 +267,45 @@ fn what_may_not_be_read_is_unknown_and_never_missing() {
     seen.retain(|s| s != "stripped secret");
     assert_eq!(seen, ["unknown f", "unknown secret", "unknown shut", "unknown tree"], "{}", out.out());
 }
+
+#[test]
+fn needs_that_cannot_be_met_are_named_while_the_disk_is_healthy() {
+    let mut b = Box::new();
+    for id in ["a", "b", "c"] {
+        b.home.file(id, id);
+    }
+    b.add("a", b"a", 0, None, &["b"]).add("b", b"b", 0, None, &["a"]).add("c", b"c", 0, None, &["gone"]);
+    b.sign();
+    let out = verify(&b, &[]);
+    let said: Vec<_> = out.out().lines().skip(3).map(str::to_owned).collect();
+    assert_eq!((out.code, found(&out).len()), (1, 0), "{}", out.out());
+    assert_eq!(
+        said,
+        [
+            "degraded\tmanifest\tneeds\tcycle of needs: a -> b -> a",
+            "degraded\tmanifest\tneeds\tc needs 'gone', which no entry is",
+        ]
+    );
+    assert!(
+        out.err().starts_with("hint: give one of them other needs: swr add PATH --needs"),
+        "{}",
+        out.err()
+    );
+    let only = verify(&b, &["--only", "c"]);
+    assert_eq!((only.code, only.out().lines().count()), (1, 2), "{}", only.out());
+    let mut fine = Box::new();
+    fine.home.file("a", "a");
+    fine.home.file("b", "b");
+    fine.add("a", b"a", 0, None, &["b"]).add("b", b"b", 0, None, &[]).sign();
+    assert_eq!((verify(&fine, &[]).code, verify(&fine, &[]).err().as_str()), (0, ""));
+}
+
+#[test]
+fn a_manifest_of_a_newer_version_is_refused_and_nothing_called_damaged() {
+    let b = Box::new();
+    b.write(b"{\"swr\":2,\"seq\":1,\"fresh\":true}\n{\"id\":\"f\",\"unheard\":\"of\"}\n");
+    let out = verify(&b, &[]);
+    let said = "bad\tmanifest\tmanifest\tthe manifest is unusable: line 1: version 2, and this swr reads version 1\n";
+    assert_eq!((out.code, out.out().as_str()), (4, said));
+    assert!(out.err().starts_with("hint: run the toolkit that wrote it"), "{}", out.err());
+}

@@ -117,6 +117,13 @@ pub fn copy(from: &Path, to: &Path) {
     assert!(status.success());
 }
 
+/// Opens the directory of a file to others; whether they get to it then, through all that is above it.
+pub fn in_reach(path: &Path) -> bool {
+    let dir = path.parent().unwrap();
+    chmod(dir, 0o755);
+    dir.ancestors().all(|d| fs::metadata(d).unwrap().permissions().mode() & 0o011 != 0)
+}
+
 /// A signing key that proves nothing.
 pub struct UnfitKey {
     pub what: &'static str,
@@ -127,7 +134,7 @@ pub struct UnfitKey {
 }
 
 /// Every way in which a key file is none.
-pub fn unfit_keys() -> [UnfitKey; 8] {
+pub fn unfit_keys() -> [UnfitKey; 7] {
     let key = |what, words, make| UnfitKey { what, words, make };
     [
         key("a link to a good key", "is a link", |p| {
@@ -137,13 +144,9 @@ pub fn unfit_keys() -> [UnfitKey; 8] {
         key("a key of somebody else", "belongs to user 54321", |p| {
             std::os::unix::fs::chown(p, Some(54321), None).is_ok()
         }),
-        key("a key its group can read", "open to others, mode 0640", |p| {
-            chmod(p, 0o640);
-            true
-        }),
         key("a key others can write", "open to others, mode 0602", |p| {
             chmod(p, 0o602);
-            true
+            in_reach(p)
         }),
         key("a short key", "has 31 bytes", |p| fs::write(p, [7; 31]).is_ok()),
         key("a long key", "has 33 bytes", |p| fs::write(p, [7; 33]).is_ok()),

@@ -13,7 +13,7 @@ use workspace::entry::is_id;
 use workspace::place::{Places, root_path};
 use workspace::{Entry, Manifest, Shape, name, wipe};
 
-use crate::Options;
+use crate::{Options, no_id};
 
 /// Captures each path and puts it into the manifest.
 pub(crate) fn paths(manifest: &mut Manifest, options: &Options, operands: &[Vec<u8>]) -> Result<(), Error> {
@@ -21,8 +21,7 @@ pub(crate) fn paths(manifest: &mut Manifest, options: &Options, operands: &[Vec<
         let path = entry_path(manifest, operand)?;
         let id = options.id.clone().unwrap_or_else(|| free_id(manifest, &path));
         if !is_id(&id) {
-            return Err(Error::usage(format!("{} is not an id", quoted(id.as_ref())))
-                .hint("letters, digits, '.', '_' and '-', at most 64, the first a letter or digit"));
+            return Err(no_id(&id));
         }
         let entry = capture_entry(manifest, options, id, path)?;
         // Captured as it stands already: the signature still fits.
@@ -64,6 +63,13 @@ pub(crate) fn capture_entry(
         hash: options.hash || keep.hash,
         jobs: engine::threads::available(),
     };
+    if let Some(kind) = options.kind
+        && let Some(what) = capture::misfit(root, below, kind)
+    {
+        let path = quoted(OsStr::from_bytes(&blank.path));
+        return Err(Error::usage(format!("{path} is {what}: --kind {} does not fit", kind_word(kind)))
+            .hint("without --kind it becomes what fits"));
+    }
     let kind = options.kind.or(old.as_ref().map(|e| kind_of(&e.shape))).unwrap_or(As::Fitting);
     let mut shape = capture::shape(root, below, kind, &tree).map_err(|why| {
         let at = quoted(root.path().as_os_str());
@@ -86,10 +92,9 @@ pub(crate) fn capture_entry(
         path,
         tier: options.tier.unwrap_or(base.tier),
         shape,
-        needs: if options.needs.is_empty() {
-            base.needs
-        } else {
-            options.needs.iter().cloned().map(Cow::Owned).collect()
+        needs: match &options.needs {
+            None => base.needs,
+            Some(needs) => needs.iter().cloned().map(Cow::Owned).collect(),
         },
         restore: options.restore.clone().map(Cow::Owned).or(base.restore),
         timeout_s: options.timeout_s.or(base.timeout_s),
@@ -116,6 +121,14 @@ pub(crate) fn kind_of(shape: &Shape) -> As {
         Shape::File { .. } => As::File,
         Shape::Blob { .. } => As::Blob,
         _ => As::Fitting,
+    }
+}
+
+fn kind_word(kind: As) -> &'static str {
+    match kind {
+        As::Tree => "tree",
+        As::Blob => "blob",
+        As::File | As::Fitting => "file",
     }
 }
 
@@ -223,7 +236,8 @@ pub(crate) fn models(manifest: &mut Manifest) -> Result<(), Error> {
         }
         let options = Options {
             id: Some(format!("model-{}", model.role)),
-            kind: Some(As::Blob),
+            // A link to a model is protected as a link.
+            kind: path.symlink_metadata().is_ok_and(|m| m.is_file()).then_some(As::Blob),
             tier: Some(3),
             restore: Some(format!("hf-fetch {}", model.role)),
             timeout_s: Some(3600),

@@ -13,7 +13,8 @@ use contract::message::quoted;
 use contract::verdict::print;
 use contract::{Args, Code, Error, Swr, exit};
 use workspace::capture::As;
-use workspace::{Manifest, read};
+use workspace::entry::is_id;
+use workspace::{Entry, Manifest, order, read};
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
@@ -44,7 +45,7 @@ pub(crate) struct Options {
     pub(crate) sentinels: Vec<Vec<u8>>,
     pub(crate) count: Vec<Vec<u8>>,
     pub(crate) hash: bool,
-    pub(crate) needs: Vec<String>,
+    pub(crate) needs: Option<Vec<String>>,
     pub(crate) restore: Option<String>,
     pub(crate) timeout_s: Option<u64>,
     pub(crate) notes: Option<String>,
@@ -63,6 +64,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         }
         Manifest::parse_or_bad(&bytes)?
     };
+    let before = order::faults(entries(&manifest));
     match options.action {
         Action::Add => add::paths(&mut manifest, &options, &options.operands)?,
         Action::Retighten => {
@@ -78,11 +80,25 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
             manifest.rebuild();
         }
     }
+    // Faults that were there before are said by whoever looks; no change adds one.
+    if let Some(fault) = order::faults(entries(&manifest)).into_iter().find(|f| !before.contains(f)) {
+        return Err(Error::usage(fault.words()).hint(fault.way_out()).into());
+    }
     let bytes = manifest.to_bytes();
     // What is written must be readable: a bound that the whole exceeds is found here, before it is anybody's truth.
     Manifest::parse_or_bad(&bytes)?;
     print(&bytes)?;
     Ok(exit::OK)
+}
+
+fn entries(manifest: &Manifest) -> impl Iterator<Item = &Entry<'_>> + Clone {
+    manifest.lines.iter().map(|l| &l.entry)
+}
+
+/// Text that cannot be an id.
+pub(crate) fn no_id(text: &str) -> Error {
+    Error::usage(format!("{} is not an id", quoted(text.as_ref())))
+        .hint("letters, digits, '.', '_' and '-', at most 64, the first a letter or digit")
 }
 
 /// Operands that must be ids of the manifest.
@@ -117,7 +133,7 @@ fn options(args: &mut Args) -> Result<Options, Stop> {
                 o.kind = Some(match text.as_str() {
                     "file" => As::File,
                     "blob" => As::Blob,
-                    "tree" => As::Fitting,
+                    "tree" => As::Tree,
                     _ => return Err(Error::usage(format!("'{text}' is not file, blob or tree")).into()),
                 });
             }
@@ -130,7 +146,14 @@ fn options(args: &mut Args) -> Result<Options, Stop> {
             Arg::Long("sentinel") => o.sentinels.push(args.value()?.as_bytes().to_vec()),
             Arg::Long("count-name") => o.count.push(args.value()?.as_bytes().to_vec()),
             Arg::Long("hash") => o.hash = true,
-            Arg::Long("needs") => o.needs.push(args.text()?),
+            Arg::Long("needs") => {
+                let text = args.text()?;
+                // An empty one: none any more.
+                if !text.is_empty() && !is_id(&text) {
+                    return Err(no_id(&text).into());
+                }
+                o.needs.get_or_insert_default().extend(Some(text).filter(|t| !t.is_empty()));
+            }
             Arg::Long("restore") => o.restore = Some(args.text()?),
             Arg::Long("timeout") => {
                 let text = args.text()?;

@@ -1,6 +1,9 @@
 //! Entries captured anew: loose bounds of an older or grown workspace become what is there now.
 
-use contract::message::note;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use contract::message::{note, quoted};
 use contract::{Error, clock, exit};
 use workspace::place::Places;
 use workspace::verify::{self, Depth};
@@ -29,7 +32,10 @@ pub(crate) fn entries(manifest: &mut Manifest, ids: &[String]) -> Result<(), Err
                 note("swr-add", &format!("{text}, left as it is"));
                 continue;
             }
-            return Err(Error::new(exit::IO, text).hint("swr doctor repairs it first"));
+            let path = quoted(OsStr::from_bytes(&entry.path));
+            return Err(Error::new(exit::swr::DAMAGED, text).hint(format!(
+                "swr doctor repairs it; if the change was meant, swr add {path}, then swr sign"
+            )));
         }
         let mut shape = capture::shape(root, path, kind_of(&entry.shape), &tree_options(&entry.shape))
             .map_err(|why| Error::new(exit::IO, why))?;

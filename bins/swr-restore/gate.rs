@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use contract::{Error, Fix, Report, Swr, exit};
+use contract::{Error, Fix, Report, Swr};
 use files::digest::Sha;
-use seal::SigningKey;
+use seal::{Access, Standing};
 use workspace::accepted::{self, Accepted};
 use workspace::{Manifest, json, read};
 
@@ -16,6 +16,8 @@ pub(crate) enum Gate {
         manifest: Manifest,
         /// What has to be remembered before anything is run.
         accepted: Option<Acceptance>,
+        /// Who else may read the key that it was checked with.
+        access: Access,
     },
     /// It may not.
     Closed {
@@ -59,34 +61,28 @@ pub(crate) fn open(
     if approved || trust.is_some() {
         let line = format!("{{\"approved\":{}}}", json::quote(&digest.hex()));
         let accepted = (!approved).then_some(Acceptance { path: record, line });
-        return Ok(Gate::Open { manifest, accepted });
+        return Ok(Gate::Open { manifest, accepted, access: Access::Closed });
     }
     let or = format!("or approve this one content: swr restore --trust {}", digest.hex());
-    let approve = format!("read it, then swr sign; {or}");
-    let key = match SigningKey::read(&home.join("signing.key")) {
-        Ok(Some(key)) => key,
-        Ok(None) => {
-            return Ok(Gate::Closed { why: seal::Refusal::NoKey.words().to_owned(), hint: approve });
+    let (id, access) = match Standing::of(home, &manifest)? {
+        Standing::Signed { key, access } => (key, access),
+        Standing::Refused { why, hint } => {
+            let hint = hint.unwrap_or_else(|| format!("read it, then swr sign; {or}"));
+            return Ok(Gate::Closed { why, hint });
         }
-        Err(unfit) if unfit.code == exit::swr::MANIFEST => {
-            return Ok(Gate::Closed { why: unfit.message, hint: unfit.hint.unwrap_or(approve) });
-        }
-        Err(trouble) => return Err(trouble),
     };
-    if let Err(refusal) = key.check(&manifest) {
-        return Ok(Gate::Closed { why: refusal.words().to_owned(), hint: approve });
-    }
-    let (id, seq) = (key.id(), manifest.header.seq);
+    let seq = manifest.header.seq;
     match before.highest(&id) {
         // Its signature is good, so signing alone would leave it as it is.
         Some(highest) if seq < highest => {
             let hint = format!("read it, then swr sign --again; {or}");
             Ok(Gate::Closed { why: accepted::old(seq, highest), hint })
         }
-        Some(highest) if seq == highest => Ok(Gate::Open { manifest, accepted: None }),
+        Some(highest) if seq == highest => Ok(Gate::Open { manifest, accepted: None, access }),
         _ => {
             let line = format!("{{\"key\":{},\"seq\":{seq}}}", json::quote(&id));
-            Ok(Gate::Open { manifest, accepted: Some(Acceptance { path: record, line }) })
+            let accepted = Some(Acceptance { path: record, line });
+            Ok(Gate::Open { manifest, accepted, access })
         }
     }
 }

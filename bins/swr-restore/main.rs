@@ -40,8 +40,8 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let path = options.manifest.clone().unwrap_or_else(|| home.join("manifest.jsonl"));
     let mut report = Report::<Swr>::new(options.json);
     let fix = mode::by_name();
-    let (manifest, accepted) = match gate::open(&path, &home, options.trust, &mut report)? {
-        gate::Gate::Open { manifest, accepted } => (manifest, accepted),
+    let (manifest, accepted, access) = match gate::open(&path, &home, options.trust, &mut report)? {
+        gate::Gate::Open { manifest, accepted, access } => (manifest, accepted, access),
         gate::Gate::Closed { why, hint } => {
             report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why))?;
             return Err(Error::quiet(report.code()).hint(hint).into());
@@ -59,6 +59,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         report.say(&Verdict::new(State::Failed, Kind::Manifest, "signature", why))?;
         return Err(Error::quiet(report.code()).hint("make room on the disk, then run this again").into());
     }
+    seal::standing::tend("swr-restore", Some(&fix).filter(|_| !options.dry_run), &home, access);
     run::run(&fix, &manifest, &home, &options, &mut report)?;
     Ok(report.code())
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use contract::message::{note, quoted};
 use contract::{Error, Fix, State, clock};
 use files::beneath::Root;
-use workspace::Entry;
 use workspace::verify::{self, Depth, Finding, Repair};
+use workspace::{Entry, Shape};
 
 use crate::journal::Journal;
 use crate::quarantine::{self, Aside};
@@ -42,6 +42,13 @@ pub(crate) fn dry(entry: &Entry, findings: &[Finding]) -> Outcome {
         (Some(recipe), true) => Outcome::Would(format!("{}; would run: {recipe}", findings[0].detail)),
         (_, false) => Outcome::Would(format!("{}; repaired without a recipe", findings[0].detail)),
     }
+}
+
+/// Whether there may be work in a tree that no commit has: no recipe is let at it, whoever asks for that.
+fn holds_repository(root: &Root, entry: &Entry, path: &[u8]) -> bool {
+    let Shape::Tree { git, .. } = &entry.shape else { return false };
+    let known = git.iter().flatten().map(Vec::as_slice);
+    known.chain([&b".git"[..]]).any(|git| root.stat(&[path, b"/", git].concat()).is_ok())
 }
 
 /// All that a repair needs beside the entry.
@@ -98,7 +105,7 @@ impl Bench<'_> {
             return Ok(Some(Outcome::Failed(why)));
         }
         let mut original = None;
-        if self.quarantine && root.stat(path).is_ok() {
+        if (self.quarantine || holds_repository(root, entry, path)) && root.stat(path).is_ok() {
             self.aside(root, entry, path, moved)?;
             original = moved.last().map(|a| a.place.clone());
         }

@@ -1,17 +1,24 @@
 //! A whole restore: lock, order, one entry after the other, what depends on a failure skipped.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use contract::message::{note, quoted};
+use contract::message::{self, note, quoted};
 use contract::{Error, Fix, Report, State, Swr, Verdict, exit};
+use files::beneath::Root;
 use workspace::place::Places;
-use workspace::verify::Finding;
+use workspace::verify::{Finding, Repair};
 use workspace::{Entry, Manifest, order};
 
 use crate::Options;
 use crate::journal::Journal;
+use crate::native;
 use crate::repair::{Bench, Outcome, dry};
+
+/// More next commands than these are not read.
+const HINTS: usize = 8;
 
 /// Restores everything that the options select.
 pub(crate) fn run(
@@ -40,20 +47,37 @@ pub(crate) fn run(
         journal: journal.as_ref(),
         quarantine: options.quarantine,
         deep: options.deep,
-        jobs: engine_jobs(),
+        jobs: jobs(),
     };
     let resumed =
         before.filter(|u| options.resume && u.manifest == Some(digest)).map(|u| u.done).unwrap_or_default();
-    let mut restore = Restore { manifest, options, bench, failed: HashSet::new(), report };
+    let mut restore = Restore { manifest, options, bench, failed: HashSet::new(), report, hints: Vec::new() };
     restore.all(&places, &resumed)?;
+    for hint in &restore.hints {
+        message::hint(hint);
+    }
     if let Some(journal) = &journal {
         journal.end();
     }
     Ok(())
 }
 
-fn engine_jobs() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(8)
+/// What a person does about an entry that no recipe brings back.
+fn by_hand(root: &Root, entry: &Entry, path: &[u8], findings: &[Finding]) -> String {
+    let place = native::absolute(root, path);
+    let (place, id) = (quoted(place.as_os_str()), &entry.id);
+    if findings.iter().any(|f| f.state == State::Missing && f.repair == Repair::Recipe)
+        && root.stat(path).is_err()
+    {
+        return format!("put a copy at {place}, or let go of it: swr add --remove {id}, then swr sign");
+    }
+    let path = quoted(OsStr::from_bytes(&entry.path));
+    format!("put a good copy at {place}; if the change was meant: swr add {path}, then swr sign")
+}
+
+/// Threads that hash. Not std's count: reading cgroups for it made this program 16 kB larger.
+fn jobs() -> usize {
+    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize).clamp(1, 8)
 }
 
 struct Restore<'a> {
@@ -63,14 +87,18 @@ struct Restore<'a> {
     /// Ids that are not healthy after their turn.
     failed: HashSet<String>,
     report: &'a mut Report<Swr>,
+    /// What a person can do about what this restore cannot.
+    hints: Vec<String>,
 }
 
 impl Restore<'_> {
     fn all(&mut self, places: &Places, resumed: &[String]) -> Result<(), Error> {
         let entries: Vec<&Entry> = self.manifest.lines.iter().map(|l| &l.entry).collect();
         let order = order::order(&entries);
-        for (n, id) in &order.unknown {
-            note("swr-restore", &format!("{} needs '{id}', which no entry is", entries[*n].id));
+        let faults = order.faults(&entries);
+        for fault in faults.iter().filter(|f| f.concerns(&self.options.only)) {
+            self.report.say(&fault.verdict())?;
+            self.hint(fault.way_out());
         }
         for cycle in &order.cycles {
             let words = order::cycle_words(&entries, cycle);
@@ -92,11 +120,17 @@ impl Restore<'_> {
     /// An entry that has no place in the order: said only if it is damaged.
     fn unordered(&mut self, places: &Places, entry: &Entry, state: State, why: &str) -> Result<(), Error> {
         let (root, path) = places.of(entry)?;
-        if !self.selected(entry) || self.bench.look(root, entry, path, false).is_empty() {
-            return Ok(());
-        }
+        let found = self.bench.look(root, entry, path, false);
+        let Some(first) = found.first().filter(|_| self.selected(entry)) else { return Ok(()) };
         self.failed.insert(entry.id.to_string());
-        self.report.say(&Verdict::new(state, entry.kind(), &*entry.id, why))
+        let detail = format!("{}; not attempted: {why}", first.detail);
+        self.report.say(&Verdict::new(state, entry.kind(), &*entry.id, detail))
+    }
+
+    fn hint(&mut self, hint: String) {
+        if self.hints.len() < HINTS && !self.hints.contains(&hint) {
+            self.hints.push(hint);
+        }
     }
 
     fn selected(&self, entry: &Entry) -> bool {
@@ -118,6 +152,9 @@ impl Restore<'_> {
             self.failed.insert(entry.id.to_string());
             let detail = format!("{}; not attempted: it needs '{needed}'", findings[0].detail);
             return self.report.say(&Verdict::new(State::Skipped, entry.kind(), &*entry.id, detail));
+        }
+        if entry.restore.is_none() && findings.iter().any(|f| f.repair == Repair::Recipe) {
+            self.hint(by_hand(root, entry, path, &findings));
         }
         let outcome = if self.options.dry_run {
             dry(entry, &findings)

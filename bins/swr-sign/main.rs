@@ -4,10 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
+use contract::message::note;
 use contract::verdict::print;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, clock, exit, home, mode};
-use seal::{Refusal, SigningKey};
+use seal::{Access, SigningKey, Standing, standing};
 use workspace::accepted::{self, Accepted};
+use workspace::order::{self, Fault};
 use workspace::{Manifest, read};
 
 fn main() -> ExitCode {
@@ -33,28 +35,24 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
 fn say(manifest: &Manifest, json: bool) -> Result<Code, Error> {
     let mut report = Report::<Swr>::new(json);
     let home = home::swr_home()?;
-    let key = match SigningKey::read(&home.join("signing.key")) {
-        Ok(key) => key,
-        Err(unfit) => return Err(read::bad_line(unfit, "signature", &mut report)?),
-    };
     let (seq, accepted) = (manifest.header.seq, accepted(&home)?);
-    let good = match key.map(|key| (key.check(manifest), accepted.highest(&key.id()))) {
-        None => Err(Refusal::NoKey),
-        Some((Ok(()), Some(highest))) if seq < highest => {
-            let why = accepted::old(seq, highest);
-            report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why))?;
-            return Err(Error::quiet(report.code()).hint("read it, then swr sign --again"));
-        }
-        Some((checked, _)) => checked,
+    let mut bad = |why: String, hint: String| {
+        report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why))?;
+        Err(Error::quiet(report.code()).hint(hint))
     };
-    let detail = match good {
-        Ok(()) => format!("signed by this box, seq {seq}, {}", manifest.header.created),
-        Err(refusal) if accepted.approves(manifest.digest()) => {
-            format!("{}, and its content was approved", refusal.words())
+    let detail = match Standing::of(&home, manifest)? {
+        Standing::Signed { key, access } => {
+            if let Some(highest) = accepted.highest(&key).filter(|highest| seq < *highest) {
+                return bad(accepted::old(seq, highest), "read it, then swr sign --again".into());
+            }
+            standing::tend("swr-sign", None, &home, access);
+            format!("signed by this box, seq {seq}, {}", manifest.header.created)
         }
-        Err(refusal) => {
-            report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", refusal.words()))?;
-            return Err(Error::quiet(report.code()).hint("read it, then swr sign"));
+        Standing::Refused { why, .. } if accepted.approves(manifest.digest()) => {
+            format!("{why}, and its content was approved")
+        }
+        Standing::Refused { why, hint } => {
+            return bad(why, hint.unwrap_or_else(|| "read it, then swr sign".into()));
         }
     };
     report.say(&Verdict::new(State::Ok, Kind::Manifest, "signature", detail))?;
@@ -63,16 +61,20 @@ fn say(manifest: &Manifest, json: bool) -> Result<Code, Error> {
 
 fn sign(mut manifest: Manifest, signer: Option<String>, again: bool) -> Result<Code, Error> {
     let home = home::swr_home()?;
-    let path = home.join("signing.key");
-    let key = if let Some(key) = SigningKey::read(&path)? {
-        key
+    let path = standing::key_path(&home);
+    let fix = mode::by_name();
+    let (key, access) = if let Some(found) = SigningKey::read(&path)? {
+        found
     } else {
-        let fix = mode::by_name();
         files::atomic::make_dir(&fix, &home).map_err(|cause| Error::io("make", home.as_os_str(), &cause))?;
-        SigningKey::create(&fix, &path)?
+        (SigningKey::create(&fix, &path)?, Access::Closed)
     };
     let highest = accepted(&home)?.highest(&key.id()).unwrap_or(0);
-    if again || key.check(&manifest).is_err() {
+    // A signature by a key that others may have read is as good as none, unless it is on record.
+    let is_proven = key.check(&manifest).is_ok()
+        && (!matches!(access, Access::Open(_)) || standing::is_recorded(&home, manifest.digest()));
+    if again || !is_proven {
+        refuse_cycles(&manifest)?;
         let header = &mut manifest.header;
         // Higher than what was accepted before, or swr-restore would call it old.
         header.seq = header.seq.max(highest).checked_add(1).ok_or_else(|| {
@@ -87,6 +89,11 @@ fn sign(mut manifest: Manifest, signer: Option<String>, again: bool) -> Result<C
         let why = accepted::old(manifest.header.seq, highest);
         return Err(Error::new(exit::swr::MANIFEST, why).hint("read it, then swr sign --again"));
     }
+    standing::tend("swr-sign", Some(&fix), &home, access);
+    // The signature is good without it, while the key is closed.
+    if let Err(trouble) = standing::record(&fix, &home, manifest.digest()) {
+        note("swr-sign", &trouble.message);
+    }
     print(&manifest.to_bytes())?;
     Ok(exit::OK)
 }
@@ -95,6 +102,19 @@ fn sign(mut manifest: Manifest, signer: Option<String>, again: bool) -> Result<C
 fn accepted(home: &Path) -> Result<Accepted, Error> {
     let path = home.join("accepted.jsonl");
     Accepted::load(&path).map_err(|cause| Error::io("read", path.as_os_str(), &cause))
+}
+
+/// What needs each other in a circle could never come back: better said by whoever signs than in the night.
+fn refuse_cycles(manifest: &Manifest) -> Result<(), Error> {
+    for fault in order::faults(manifest.lines.iter().map(|l| &l.entry)) {
+        match fault {
+            Fault::Cycle { .. } => {
+                return Err(Error::new(exit::swr::MANIFEST, fault.words()).hint(fault.way_out()));
+            }
+            Fault::Unknown { .. } => note("swr-sign", &fault.words()),
+        }
+    }
+    Ok(())
 }
 
 fn host_name() -> String {

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
-use contract::message::note;
+use contract::message::{hint, note};
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
 use workspace::cache::{self, Cache};
 use workspace::reading::Lines;
-use workspace::{Entry, Manifest, read, wipe};
+use workspace::{Entry, Manifest, order, read, wipe};
 
 use look::Looked;
 
@@ -64,6 +64,14 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         if let Some(signature) = wipe::signature(&found) {
             report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;
         }
+    }
+    let mut faults = order::faults(lines.iter().flat_map(|l| &l.entries).map(|l| &l.entry));
+    faults.retain(|f| f.concerns(&options.only));
+    for fault in &faults {
+        report.say(&fault.verdict())?;
+    }
+    if let Some(fault) = faults.first() {
+        hint(&fault.way_out());
     }
     // Which machine this is matters only here, and takes reading about every processor.
     let host = if damaged || options.update_cache { Some(look::host()) } else { None };

@@ -121,6 +121,9 @@ pub(crate) fn signature(subject: &str, detail: &str) -> String {
             "content changed on this box: a half download, an edit or a bad disk, not a snapshot"
         }
         "moved-host" => "this is another machine: what was built for the old CPU has to be built again",
+        "needs" => {
+            "what needs each other in a circle cannot come back, and a need on nothing holds nothing up"
+        }
         "signature" => "recipes are code: none is run until the manifest is signed",
         _ => "no habit of a platform that has a name",
     };

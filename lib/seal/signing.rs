@@ -3,8 +3,9 @@
 //! Message: `SWR1`, then length (u64, big-endian) and bytes of a type string, then length and bytes of the body.
 //! Key: HKDF-SHA-512 (RFC 5869) of `signing.key`, salt `swr/signing/v1`, info `manifest`.
 
+use std::fs::Metadata;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use contract::{Error, Fix, exit, message};
@@ -23,6 +24,34 @@ const SECRET: usize = 32;
 
 /// The secret of this box.
 pub struct SigningKey(Zeroizing<[u8; SECRET]>);
+
+/// Who beside us may read the key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Nobody.
+    Closed,
+    /// Its mode lets others, and a directory above it, ours or root's, lets none through.
+    OutOfReach(u32),
+    /// Others may have.
+    Open(u32),
+}
+
+impl Access {
+    fn of(path: &Path, meta: &Metadata) -> Self {
+        let mode = meta.mode() & 0o7777;
+        if mode.trailing_zeros() >= 6 {
+            return Self::Closed;
+        }
+        let me = rustix::process::geteuid().as_raw();
+        // An access list that lets somebody through shows in the group's bits, which are its mask.
+        let lets_none_through = |dir: &Path| {
+            dir.metadata().is_ok_and(|m| m.mode() & 0o011 == 0 && (m.uid() == me || m.uid() == 0))
+        };
+        let real = path.canonicalize().unwrap_or_default();
+        let out_of_reach = meta.nlink() == 1 && real.ancestors().skip(1).any(lets_none_through);
+        if out_of_reach { Self::OutOfReach(mode) } else { Self::Open(mode) }
+    }
+}
 
 /// Why a manifest is not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,9 +79,10 @@ impl Refusal {
 }
 
 impl SigningKey {
-    /// Reads the key file; `None` when there is none. A key that another could have put there or read is none either,
-    /// but an error of its own, 4: it must be a regular file of 32 bytes, no link, ours, and closed to others.
-    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
+    /// Reads the key file and says who else may; `None` when there is none. A key that another could have put there is none
+    /// either, but an error of its own, 4: it must be a regular file of 32 bytes, no link, ours, and where others get to
+    /// it not theirs to write.
+    pub fn read(path: &Path) -> Result<Option<(Self, Access)>, Error> {
         let name = message::quoted(path.as_os_str());
         let failed = |cause: &io::Error| Error::io("read", path.as_os_str(), cause);
         let refuse = |what: &str, hint: &str| {
@@ -74,13 +104,18 @@ impl SigningKey {
         if meta.uid() != rustix::process::geteuid().as_raw() {
             return Err(refuse(&format!("belongs to user {}", meta.uid()), anew));
         }
-        if meta.mode() & 0o077 != 0 {
-            let close = format!("chmod 600 {name}, if nobody else has had a look at it");
-            return Err(refuse(&format!("is open to others, mode {:04o}", meta.mode() & 0o7777), &close));
+        let access = Access::of(path, &meta);
+        if let Access::Open(mode) = access
+            && mode & 0o022 != 0
+        {
+            return Err(refuse(
+                &format!("is open to others, mode {mode:04o}: they may have replaced it"),
+                anew,
+            ));
         }
         let mut secret = Zeroizing::new([0; SECRET]);
         file.read_exact(&mut *secret).map_err(|cause| failed(&cause))?;
-        Ok(Some(Self(secret)))
+        Ok(Some((Self(secret), access)))
     }
 
     /// Makes a new key at `path`, 0600 from creation, appearing whole. An existing file is never replaced: a key that
@@ -98,9 +133,18 @@ impl SigningKey {
         match write() {
             Ok(()) => Ok(Self(secret)),
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-                Self::read(path)?.ok_or_else(|| failed(&cause))
+                Self::read(path)?.map(|(key, _)| key).ok_or_else(|| failed(&cause))
             }
             Err(cause) => Err(failed(&cause)),
+        }
+    }
+
+    /// Closes the key file to others, through a descriptor.
+    pub fn close(_fix: &Fix, path: &Path) -> io::Result<()> {
+        match files::open::no_link(path) {
+            Ok((file, _)) => file.set_permissions(std::fs::Permissions::from_mode(0o600)),
+            Err(NotOpened::Io(cause)) => Err(cause),
+            Err(NotOpened::NotAFile(what)) => Err(io::Error::other(what.words())),
         }
     }
 

@@ -7,8 +7,9 @@ use files::open::Print;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::entry::{Member, MemberKind, Shape};
-use crate::walk::{self, Node, Walk, What};
-use crate::{content, name, tree, verify, wipe};
+use crate::walk::{self, Walk, What};
+use crate::work::Counted;
+use crate::{content, name, repository, tree, verify};
 
 /// A file at least this large is a blob unless it is asked for otherwise.
 pub const BLOB: u64 = 1 << 20;
@@ -26,6 +27,8 @@ pub enum As {
     File,
     /// A blob, looked at by size and samples.
     Blob,
+    /// A tree.
+    Tree,
 }
 
 /// What to record of a tree beyond its bounds.
@@ -39,6 +42,19 @@ pub struct TreeOptions {
     pub hash: bool,
     /// Threads that may hash.
     pub jobs: usize,
+}
+
+/// What is at `path` in words, where it cannot be the kind of entry that is asked for.
+pub fn misfit(root: &Root, path: &[u8], kind: As) -> Option<&'static str> {
+    let stat = root.stat(path).ok()?;
+    let is = beneath::kind_of(&stat);
+    let fits = match kind {
+        As::Fitting => true,
+        As::File => matches!(is, FileType::RegularFile | FileType::Symlink),
+        As::Blob => is == FileType::RegularFile,
+        As::Tree => is == FileType::Directory,
+    };
+    (!fits).then(|| verify::kind_words(&stat))
 }
 
 /// Captures `path` below `root`. The error is one line for a person.
@@ -95,13 +111,10 @@ fn directory(root: &Root, path: &[u8], options: &TreeOptions) -> Result<Shape, S
             ));
         }
     }
-    let whole = options.hash || wipe::is_volatile(path);
-    let lasting = Walk {
-        nodes: walk.nodes.iter().filter(|n| whole || is_lasting(n)).cloned().collect(),
-        unreadable: Vec::new(),
-    };
-    let (files, bytes) = tree::totals(&lasting);
-    let count = options.count.iter().map(|file| (file.clone(), bound(tree::named(&lasting, file)))).collect();
+    let counted = Counted::of(path, !options.hash, options.hash);
+    let (files, bytes) = tree::totals(&walk, counted);
+    let count = |file: &Vec<u8>| (file.clone(), bound(tree::named(&walk, file, counted)));
+    let count = options.count.iter().map(count).collect();
     let merkle = if options.hash {
         let root = tree::merkle_root(root, path, &walk, options.jobs.max(1));
         Some(root.map_err(|cause| format!("cannot read '{text}': {}", verify::words(&cause)))?)
@@ -113,19 +126,10 @@ fn directory(root: &Root, path: &[u8], options: &TreeOptions) -> Result<Shape, S
         files: bound(files),
         bytes: bound(bytes),
         count,
-        members: members(&lasting),
+        members: members(&walk, counted),
+        git: (!options.hash).then(|| repository::all(&walk, counted)),
         merkle,
     })
-}
-
-/// Whether a member is outside the directories that platforms sweep. A build inside a source tree comes back after its
-/// sources, so that the tree must be healthy without it; sentinels and a Merkle root are the ways to insist on it.
-fn is_lasting(node: &Node) -> bool {
-    let dirs = match node.what {
-        What::Dir { .. } => &node.path[..],
-        _ => node.path.rsplitn(2, |b| *b == b'/').nth(1).unwrap_or(b""),
-    };
-    !wipe::is_volatile(dirs)
 }
 
 /// The lower bound of a count: few things must all be there, of many some may go.
@@ -134,8 +138,8 @@ fn bound(count: u64) -> u64 {
 }
 
 /// What a platform loses silently: execute bits, links, empty directories.
-fn members(walk: &Walk) -> Vec<Member> {
-    let special = walk.nodes.iter().filter_map(|node| {
+fn members(walk: &Walk, counted: Counted) -> Vec<Member> {
+    let special = walk.nodes.iter().filter(|n| counted.may_be_member(n)).filter_map(|node| {
         let what = match &node.what {
             What::File if node.mode & 0o111 != 0 => MemberKind::File(node.mode),
             What::Dir { empty: true } => MemberKind::Empty(node.mode),

@@ -79,6 +79,9 @@ pub enum Shape {
         count: Vec<(Vec<u8>, u64)>,
         /// Members that a platform loses silently: modes, links, empty directories.
         members: Vec<Member>,
+        /// The repositories in the tree, each by the path of its `.git`. Where it is recorded, empty or not, bounds count
+        /// work alone ([`crate::work`]); a tree without it was recorded before that was told apart.
+        git: Option<Vec<Vec<u8>>>,
         /// Root over every member's path, type, mode, content and link target; then an added file is damage.
         merkle: Option<Sha>,
     },
@@ -197,6 +200,7 @@ fields! {
         bytes: u64,
         count: Counts,
         members: List<Member>,
+        git: List<Text<Below>>,
         merkle: Text<Sha>,
         needs: List<Text<Id<'a>>>,
         restore: Text<Short<'a>>,
@@ -277,6 +281,7 @@ fn shape(kind: Kind, line: &mut Fields<'_>) -> Result<Shape, String> {
             bytes: line.bytes.take().unwrap_or(0),
             count: line.count.take().unwrap_or_default().0,
             members: line.members.take().unwrap_or_default().0,
+            git: line.git.take().map(|git| git.0.into_iter().map(|path| path.0.0).collect()),
             merkle: line.merkle.take().map(|sha| sha.0),
         });
     }
@@ -317,7 +322,7 @@ fn write_shape(shape: &Shape, o: &mut Object) {
                 o.raw("samples", &join(samples.iter().map(|s| json::quote(&s.hex()))));
             }
         }
-        Shape::Tree { sentinels, files, bytes, count, members, merkle } => {
+        Shape::Tree { sentinels, files, bytes, count, members, git, merkle } => {
             o.raw("sentinels", &join(sentinels.iter().map(|s| json::quote(&name::encode(s)))));
             o.raw("files", &files.to_string());
             o.raw("bytes", &bytes.to_string());
@@ -330,6 +335,9 @@ fn write_shape(shape: &Shape, o: &mut Object) {
             }
             if !members.is_empty() {
                 o.raw("members", &join(members.iter().map(write_member)));
+            }
+            if let Some(git) = git {
+                o.raw("git", &join(git.iter().map(|g| json::quote(&name::encode(g)))));
             }
             if let Some(root) = merkle {
                 o.text("merkle", &root.hex());

@@ -16,10 +16,12 @@ pub mod order;
 pub mod place;
 pub mod read;
 pub mod reading;
+mod repository;
 pub mod tree;
 pub mod verify;
 pub mod walk;
 pub mod wipe;
+pub mod work;
 
 /// Every tool that knows workspaces allocates with it.
 #[global_allocator]

@@ -13,6 +13,8 @@ use crate::fields::{Object, Path, Short, Text, fields};
 use crate::json;
 use crate::reading::{self, Lines, Reading};
 
+/// What is said of a manifest of another version.
+const VERSION: &str = "and this swr reads version 1";
 /// A larger manifest is refused before it is parsed.
 pub const LIMIT: usize = 4 << 20;
 
@@ -93,10 +95,15 @@ impl Header {
     }
 
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
+        // Before anything else: another version may have other keys, and is not broken for that.
+        let version = line.strip_prefix("{\"swr\":").and_then(|rest| rest.split([',', '}']).next());
+        if let Some(version) = version.and_then(|v| v.parse::<u64>().ok()).filter(|v| *v != 1) {
+            return Err(format!("version {version}, {VERSION}"));
+        }
         let mut head: Head<'_> = json::read(line)?;
         match head.swr.take() {
             Some(1) => {}
-            Some(version) => return Err(format!("version {version} is not 1: made by another swr")),
+            Some(version) => return Err(format!("version {version}, {VERSION}")),
             None => return Err("the first line is no swr header".into()),
         }
         let header = Self {
@@ -217,8 +224,12 @@ impl Manifest {
 
 /// The contract's `bad`, 4, of a manifest that cannot be parsed.
 pub fn unusable(what: &str) -> Error {
-    Error::new(exit::swr::MANIFEST, format!("the manifest is unusable: {what}"))
-        .hint("bring back a copy of it, or move it aside and swr autopilot makes a new one")
+    let hint = if what.ends_with(VERSION) {
+        "run the toolkit that wrote it; nothing here says that anything is damaged"
+    } else {
+        "bring back a copy of it, or the newer toolkit that wrote it; or move it aside and swr autopilot makes a new one"
+    };
+    Error::new(exit::swr::MANIFEST, format!("the manifest is unusable: {what}")).hint(hint)
 }
 
 #[cfg(test)]
@@ -251,6 +262,20 @@ mod tests {
         assert_eq!(manifest.body, BODY.as_bytes());
         assert_eq!(manifest.signatures.len(), 1);
         assert!(Manifest::parse(format!("{signed}{}\n", BODY.lines().nth(1).unwrap()).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn another_version_is_refused_as_that_whatever_its_keys_are() {
+        for (header, version) in
+            [(r#"{"swr":2,"seq":1,"new":[{}]}"#, "2"), (r#"{"swr":2}"#, "2"), (r#"{"seq":1,"swr":0}"#, "0")]
+        {
+            let what = Manifest::parse(format!("{header}\n{{\"of\":\"its own\"}}\n").as_bytes()).unwrap_err();
+            assert_eq!(what, format!("line 1: version {version}, and this swr reads version 1"));
+            let error = unusable(&what);
+            assert_eq!(error.code, exit::swr::MANIFEST);
+            assert!(error.hint.unwrap().starts_with("run the toolkit that wrote it"));
+        }
+        assert!(unusable("line 1: not an object").hint.unwrap().starts_with("bring back a copy"));
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::fmt::Write as _;
 
+use contract::{Kind, State, Verdict};
+
 use crate::entry::Entry;
 
 /// The order of a manifest's entries, by their positions in it.
@@ -73,6 +75,87 @@ fn find_cycles(needs: &[Vec<usize>], open: &[usize], result: &mut Order) {
         }
     }
     result.behind_cycles = (0..needs.len()).filter(|n| open[*n] > 0 && !in_cycle[*n]).collect();
+}
+
+/// What is wrong with the needs of a manifest, whatever the disk is like.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// Each needs the next, and the last the first: none of them can come back.
+    Cycle {
+        /// Their ids.
+        ids: Vec<String>,
+        /// As [`cycle_words`] has it.
+        words: String,
+    },
+    /// A need that no entry is: it binds nothing.
+    Unknown {
+        /// Who needs it.
+        id: String,
+        /// What is needed.
+        need: String,
+    },
+}
+
+impl Fault {
+    /// In words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Cycle { words, .. } => format!("cycle of needs: {words}"),
+            Self::Unknown { id, need } => format!("{id} needs '{need}', which no entry is"),
+        }
+    }
+
+    /// As a verdict on the manifest: it works, but not as it was meant.
+    pub fn verdict(&self) -> Verdict {
+        Verdict::new(State::Degraded, Kind::Manifest, "needs", self.words())
+    }
+
+    /// The next command.
+    pub fn way_out(&self) -> String {
+        const OTHER: &str = "other needs: swr add PATH --needs ID ('' for none), or its line in manifest.jsonl; then swr sign";
+        match self {
+            Self::Cycle { .. } => format!("give one of them {OTHER}"),
+            Self::Unknown { id, need } => format!("add '{need}' first, or give {id} {OTHER}"),
+        }
+    }
+
+    /// Whether it is about one of these ids, or none is given.
+    pub fn concerns(&self, only: &[String]) -> bool {
+        only.is_empty()
+            || match self {
+                Self::Cycle { ids, .. } => ids.iter().any(|id| only.contains(id)),
+                Self::Unknown { id, .. } => only.contains(id),
+            }
+    }
+}
+
+impl Order {
+    /// What is wrong with the needs of the entries that were ordered.
+    pub fn faults(&self, entries: &[&Entry]) -> Vec<Fault> {
+        let id = |n: usize| entries[n].id.to_string();
+        let mut faults = Vec::new();
+        for cycle in &self.cycles {
+            let ids = cycle.iter().map(|n| id(*n)).collect();
+            faults.push(Fault::Cycle { ids, words: cycle_words(entries, cycle) });
+        }
+        for (n, need) in &self.unknown {
+            faults.push(Fault::Unknown { id: id(*n), need: need.clone() });
+        }
+        faults
+    }
+}
+
+/// What is wrong with the needs of all entries of a manifest. Only entries that need or are needed are ordered, so that a
+/// large manifest with few needs costs next to nothing.
+pub fn faults<'a: 'b, 'b>(entries: impl Iterator<Item = &'b Entry<'a>> + Clone) -> Vec<Fault> {
+    let mut needed: Vec<&str> = entries.clone().flat_map(|e| &e.needs).map(|n| &**n).collect();
+    if needed.is_empty() {
+        return Vec::new();
+    }
+    needed.sort_unstable();
+    let bound = |e: &&Entry| !e.needs.is_empty() || needed.binary_search(&&*e.id).is_ok();
+    let entries: Vec<&Entry> = entries.filter(bound).collect();
+    order(&entries).faults(&entries)
 }
 
 /// The ids of a cycle as a person reads it: `a -> b -> a`. Of a long one the beginning: each of its members is said with

@@ -133,6 +133,10 @@ impl<'a> Lines<'a> {
 }
 
 /// What one line says.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are entries, and a box for each would cost what it saves"
+)]
 enum Item<'a> {
     Entry(Entry<'a>),
     Signature(Signature),

@@ -12,18 +12,20 @@ use rustix::fs::{Mode, OFlags};
 use crate::entry::{Entry, Member, MemberKind, Shape};
 use crate::verify::{Depth, Proof, Repair, Result};
 use crate::walk::{self, Node, Walk, What};
-use crate::{cache, content, merkle, name};
+use crate::work::Counted;
+use crate::{cache, content, merkle, name, repository};
 
 /// Looks at a tree; `path` is a directory.
 pub(crate) fn check(root: &Root, entry: &Entry, path: &[u8], depth: &Depth, result: &mut Result) {
-    let Shape::Tree { sentinels, files, bytes, count, members, merkle } = &entry.shape else { return };
+    let Shape::Tree { sentinels, files, bytes, count, members, git, merkle } = &entry.shape else { return };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
     let dir = match root.open_at(path, flags, Mode::empty()) {
         Ok(dir) => dir,
         Err(cause) => return result.unknown("", &cause),
     };
     let walk = walk::tree(&dir, depth.jobs);
-    let (have_files, have_bytes) = totals(&walk);
+    let counted = Counted::of(path, git.is_some(), merkle.is_some());
+    let (have_files, have_bytes) = totals(&walk, counted);
     for (path, cause) in walk.unreadable.iter().take(8) {
         result.unknown(&format!("'{}': ", name::encode(path)), cause);
     }
@@ -42,7 +44,10 @@ pub(crate) fn check(root: &Root, entry: &Entry, path: &[u8], depth: &Depth, resu
     bound("files", have_files, *files);
     bound("bytes", have_bytes, *bytes);
     for (file, want) in count {
-        bound(&format!("files named '{}'", name::encode(file)), named(&walk, file), *want);
+        bound(&format!("files named '{}'", name::encode(file)), named(&walk, file, counted), *want);
+    }
+    for git in git.iter().flatten() {
+        result.findings.extend(repository::check(&walk, path, git));
     }
     for member in members {
         check_member(&walk, path, member, result);
@@ -57,19 +62,20 @@ pub(crate) fn check(root: &Root, entry: &Entry, path: &[u8], depth: &Depth, resu
     }
 }
 
-/// Number of regular files and their bytes.
-pub fn totals(walk: &Walk) -> (u64, u64) {
-    let files = walk.nodes.iter().filter(|n| n.what == What::File);
+/// Number of counted regular files and their bytes.
+pub(crate) fn totals(walk: &Walk, counted: Counted) -> (u64, u64) {
+    let files = walk.nodes.iter().filter(|n| n.what == What::File && counted.has(n));
     files.fold((0, 0), |(count, bytes), node| (count + 1, bytes + node.print.size))
 }
 
-/// Number of regular files with this name, wherever they are.
-pub fn named(walk: &Walk, file: &[u8]) -> u64 {
+/// Number of counted regular files with this name, wherever they are.
+pub(crate) fn named(walk: &Walk, file: &[u8], counted: Counted) -> u64 {
     let is = |node: &&Node| node.what == What::File && node.path.rsplit(|b| *b == b'/').next() == Some(file);
-    walk.nodes.iter().filter(is).count() as u64
+    walk.nodes.iter().filter(|n| is(n) && counted.has(n)).count() as u64
 }
 
-fn find<'a>(walk: &'a Walk, path: &[u8]) -> Option<&'a Node> {
+/// The member at a path.
+pub(crate) fn find<'a>(walk: &'a Walk, path: &[u8]) -> Option<&'a Node> {
     walk.nodes.binary_search_by(|n| n.path.as_slice().cmp(path)).ok().map(|at| &walk.nodes[at])
 }
 

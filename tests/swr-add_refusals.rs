@@ -1,0 +1,91 @@
+//! What `swr-add` refuses as wrong usage: a kind that the path is not, needs that nothing can satisfy.
+#![allow(clippy::disallowed_methods, reason = "tests lay out files and start programs themselves")]
+
+mod private_home;
+
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+
+use private_home::{Home, Output, run_with};
+use workspace::Manifest;
+
+const ADD: &str = env!("CARGO_BIN_EXE_swr-add");
+
+fn add(home: &Home, manifest: &[u8], args: &[&str]) -> Output {
+    run_with(home.command(ADD).args(args), manifest, Duration::from_secs(60))
+}
+
+fn added(home: &Home, manifest: &[u8], args: &[&str]) -> Vec<u8> {
+    let out = add(home, manifest, args);
+    assert_eq!(out.code, 0, "{args:?}: {}", out.err());
+    out.stdout
+}
+
+/// Wrong usage, in two lines, and nothing on standard output.
+fn refused(home: &Home, manifest: &[u8], args: &[&str], words: &str) {
+    let out = add(home, manifest, args);
+    assert_eq!((out.code, out.out().as_str()), (64, ""), "{args:?}: {}", out.err());
+    assert_eq!(out.err().lines().count(), 2, "{}", out.err());
+    assert!(out.err().contains(words) && out.err().contains("\nhint: "), "{words}: {}", out.err());
+}
+
+#[test]
+fn a_file_is_no_tree_and_a_directory_no_file_whatever_kind_is_asked_for() {
+    let home = Home::new();
+    home.file("f", "content");
+    home.file("d/x", "x");
+    symlink("f", home.path("l")).unwrap();
+    for (path, kind, what) in [
+        ("f", "tree", "a file"),
+        ("d", "file", "a directory"),
+        ("d", "blob", "a directory"),
+        ("l", "tree", "a link"),
+        ("l", "blob", "a link"),
+    ] {
+        refused(
+            &home,
+            b"",
+            &[path, "--kind", kind],
+            &format!("'{path}' is {what}: --kind {kind} does not fit"),
+        );
+    }
+    for (path, kind) in [("f", "file"), ("f", "blob"), ("d", "tree"), ("l", "file")] {
+        let manifest = Manifest::parse(&added(&home, b"", &[path, "--kind", kind])).unwrap();
+        assert_eq!(manifest.lines[0].entry.kind().word(), kind);
+    }
+}
+
+#[test]
+fn needs_in_a_circle_are_refused_when_they_are_made() {
+    let home = Home::new();
+    for name in ["a", "b", "c"] {
+        home.file(name, name);
+    }
+    refused(&home, b"", &["a", "--needs", "a"], "cycle of needs: a -> a");
+    let one = added(&home, b"", &["c"]);
+    let two = added(&home, &one, &["b", "--needs", "c"]);
+    let three = added(&home, &two, &["a", "--needs", "b"]);
+    refused(&home, &three, &["c", "--needs", "a"], "cycle of needs: c -> a -> b -> c");
+    // Turned round: the old need goes first.
+    let turned = added(&home, &three, &["b", "--needs", ""]);
+    assert!(Manifest::parse(&turned).unwrap().entry("b").unwrap().needs.is_empty());
+    added(&home, &turned, &["c", "--needs", "a"]);
+}
+
+#[test]
+fn a_need_that_no_entry_is_is_refused_and_so_is_taking_away_what_is_needed() {
+    let home = Home::new();
+    for name in ["a", "b", "c"] {
+        home.file(name, name);
+    }
+    refused(&home, b"", &["a", "--needs", "b"], "a needs 'b', which no entry is");
+    refused(&home, b"", &["a", "--needs", "no id"], "'no id' is not an id");
+    let both = added(&home, &added(&home, b"", &["b"]), &["a", "--needs", "b"]);
+    refused(&home, &both, &["--remove", "b"], "a needs 'b', which no entry is");
+    refused(&home, &both, &["b", "--id", "renamed"], "a needs 'b', which no entry is");
+    added(&home, &both, &["--remove", "a", "b"]);
+    // What was wrong before does not stop a change of something else.
+    let text = String::from_utf8(both).unwrap().replace("\"needs\":[\"b\"]", "\"needs\":[\"b\",\"gone\"]");
+    added(&home, text.as_bytes(), &["c"]);
+    added(&home, text.as_bytes(), &["--retighten"]);
+}
