@@ -56,7 +56,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     let looked: Vec<_> = chosen.zip(looked.iter().flat_map(|part| &part.found)).collect();
     if lines.iter().all(|l| l.entries.is_empty()) {
         note("swr-verify", "the manifest has no entries: nothing is protected");
-        contract::message::hint("swr autopilot tracks what is here, swr add PATH one thing");
+        hint("swr autopilot tracks what is here, swr add PATH one thing");
     }
     let damaged = looked.iter().any(|(_, found)| !found.findings.is_empty());
     if damaged && options.only.is_empty() {
