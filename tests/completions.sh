@@ -60,6 +60,7 @@ is 'roles' "$(offered gguf-verify s | tr '\n' ' ')$(offered run-guarded x sa)" '
 is 'no roles where none is taken' "$(offered swr-why s)" ''
 is 'commands of swr' "$(offered swr re | sort | tr '\n' ' ')" 'restore retighten '
 is 'options of a command of swr' "$(offered swr add --sen)" --sentinel
+is 'options of a command that swr itself is' "$(offered swr doctor --d | sort | tr '\n' ' ')$(offered swr init --w)" '--deep --dry-run --workspace'
 is 'a program that is not there' "$(offered "$bin/nothing" -)" ''
 
 # A program that was swept away, or hangs, offers nothing of its own, and soon.

@@ -237,3 +237,41 @@ fn what_cannot_be_an_entry_is_refused_and_nothing_comes_out() {
         assert_eq!(add(&home, b"", &["--empty", "--root", root]).code, code, "{root:?}");
     }
 }
+
+#[test]
+fn what_the_audit_lists_is_captured_and_what_cannot_be_is_left_out() {
+    let home = Home::new();
+    for name in ["a.sh", "b/a.sh", "new\nline\t.sh"] {
+        home.file(name, "#!/bin/sh\n");
+    }
+    let list = concat!(
+        "untracked\tfile\ta.sh\tx\n",
+        "untracked\tfile\tgone.sh\tx\n",
+        "untracked\tfile\t../../etc/passwd\tx\n",
+        "untracked\tblob\tb/a.sh\tx\n",
+        "untracked\tfile\tnew\\nline\\t.sh\tx\n",
+        "untracked\tmanifest\tmore\t7 more files\n",
+        "unknown\ttree\tlocked\tcould not be checked\n",
+        "ok\tmanifest\tescrow\tx\n",
+    );
+    let list = home.file("list", list);
+    let list = list.to_str().unwrap();
+    let out = add(&home, &Manifest::empty(b"~").to_bytes(), &["--untracked", list]);
+    let manifest = Manifest::parse(&out.stdout).unwrap();
+    let paths: Vec<_> = manifest.lines.iter().map(|l| l.entry.path.to_vec()).collect();
+    assert_eq!(paths, [&b"a.sh"[..], b"b/a.sh", b"new\nline\t.sh"], "{}", out.err());
+    for words in ["'gone.sh' is not tracked", "'locked' is not tracked: could not", "7 more files"] {
+        assert!(out.err().contains(words), "{words}: {}", out.err());
+    }
+    // Once more: all of it has entries.
+    assert_eq!(add(&home, &out.stdout, &["--untracked", list]).stdout, out.stdout);
+    for (args, code) in [
+        (&["--untracked", "absent"][..], 74),
+        (&["--untracked", "a.sh"], 64),
+        (&["--untracked", list, "x"], 64),
+    ] {
+        let out = add(&home, &out.stdout, args);
+        assert_eq!((out.code, out.out().as_str()), (code, ""), "{args:?}");
+        assert!(out.err().contains("hint: "), "{args:?}: {}", out.err());
+    }
+}

@@ -84,3 +84,22 @@ fn what_cannot_be_read_is_said_and_bad_arguments_are_refused() {
     assert_eq!(audit(&b, &[]).code, 74);
     chmod(&b.home.path(".swr/manifest.jsonl"), 0o600);
 }
+
+#[test]
+fn of_more_than_200_each_is_listed_with_all_and_the_rest_counted_without() {
+    let b = Box::new();
+    for n in 0..230 {
+        b.tree(".", &[(&format!("s{n:03}.sh"), "#!/bin/sh\n", 0o755)]);
+    }
+    b.tree(".", &[("z.bin", &"x".repeat(1 << 20), 0o644)]);
+    let out = audit(&b, &[]);
+    let lines = out.out();
+    let last = lines.lines().last().unwrap();
+    assert_eq!((out.code, lines.lines().count()), (1, 201), "{last}");
+    assert!(last.starts_with("untracked\tmanifest\tmore\t30 more files and 1 more blobs"), "{last}");
+    let out = audit(&b, &["--all"]);
+    assert_eq!((out.code, out.out().lines().count()), (1, 231));
+    assert!(
+        out.out().lines().all(|l| l.starts_with("untracked\tfile\ts") || l.starts_with("untracked\tblob\tz"))
+    );
+}

@@ -122,6 +122,40 @@ fn two_first_signings_at_once_end_with_one_key() {
 }
 
 #[test]
+fn an_older_manifest_than_was_accepted_is_signed_again_above_it() {
+    let home = Home::new();
+    let first = sign(&home, &Manifest::empty(b"~").to_bytes(), &[]).stdout;
+    let key = Manifest::parse(&first).unwrap().signatures[0].key.clone();
+    fs::write(home.path(".swr/accepted.jsonl"), format!("{{\"key\":\"{key}\",\"seq\":9}}\n")).unwrap();
+    for args in [&[][..], &["--check"]] {
+        let out = sign(&home, &first, args);
+        let said = out.out() + &out.err();
+        assert_eq!(out.code, 4, "{said}");
+        assert!(
+            said.contains("old: seq 1, and 9") && said.contains("hint: read it, then swr sign --again"),
+            "{said}"
+        );
+    }
+    let again = sign(&home, &first, &["--again"]);
+    assert_eq!((again.code, Manifest::parse(&again.stdout).unwrap().header.seq), (0, 10), "{}", again.err());
+    assert_eq!(sign(&home, &again.stdout, &["--check"]).code, 0);
+}
+
+#[test]
+fn a_check_says_what_restore_would_say() {
+    let home = Home::new();
+    let unsigned = Manifest::empty(b"~");
+    let out = sign(&home, &unsigned.to_bytes(), &["--check"]);
+    assert_eq!((out.code, out.err().as_str()), (4, "hint: read it, then swr sign\n"));
+    fs::create_dir_all(home.path(".swr")).unwrap();
+    let approved = format!("{{\"approved\":\"{}\"}}\n", unsigned.digest().hex());
+    fs::write(home.path(".swr/accepted.jsonl"), approved).unwrap();
+    let out = sign(&home, &unsigned.to_bytes(), &["--check"]);
+    assert_eq!(out.code, 0, "{}", out.out());
+    assert!(out.out().contains("its content was approved"), "{}", out.out());
+}
+
+#[test]
 fn with_a_key_that_others_may_have_read_only_what_is_signed_anew_counts() {
     let home = Home::new();
     let unsigned = Manifest::empty(b"~").to_bytes();

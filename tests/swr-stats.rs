@@ -89,3 +89,27 @@ fn a_history_that_cannot_be_written_changes_no_verdict() {
     assert_eq!(record(&home, "ok\tfile\ta\tx\n").code, 0);
     assert_eq!(stats(&home, &[]).code, 74);
 }
+
+#[test]
+fn verdicts_in_json_are_recorded_like_lines() {
+    let home = Home::new();
+    let object = |state: &str, id: &str| {
+        format!("{{\"state\":\"{state}\",\"kind\":\"file\",\"subject\":\"{id}\",\"detail\":\"x \\\"y\"}}\n")
+    };
+    for (lines, code) in [
+        (object("ok", "a") + &object("ok", "b"), 0),
+        (object("missing", "a") + &object("ok", "b"), 1),
+        ("{\"state\":\"what\"}\n{\"state\":1}\n{broken\n[]\n".to_owned(), 0),
+    ] {
+        let out = record(&home, &lines);
+        assert_eq!((out.code, out.out()), (code, lines), "{}", out.err());
+    }
+    assert_eq!(stats(&home, &[]).out(), "a\t0.333\t1\t2\tmissing\nb\t0.666\t1\t2\tok\n");
+}
+
+#[test]
+fn no_history_is_said_with_what_makes_one() {
+    let out = stats(&Home::new(), &[]);
+    assert_eq!((out.code, out.out().as_str(), out.err().lines().count()), (0, "", 2));
+    assert!(out.err().contains("hint: swr doctor"), "{}", out.err());
+}

@@ -35,7 +35,7 @@ pub(crate) fn paths(manifest: &mut Manifest, options: &Options, operands: &[Vec<
     Ok(())
 }
 
-fn capture_entry(
+pub(crate) fn capture_entry(
     manifest: &Manifest,
     options: &Options,
     id: String,
@@ -71,7 +71,10 @@ fn capture_entry(
             .hint("without --kind it becomes what fits"));
     }
     let kind = options.kind.or(old.as_ref().map(|e| kind_of(&e.shape))).unwrap_or(As::Fitting);
-    let mut shape = capture::shape(root, below, kind, &tree).map_err(|why| Error::new(exit::IO, why))?;
+    let mut shape = capture::shape(root, below, kind, &tree).map_err(|why| {
+        let at = quoted(root.path().as_os_str());
+        Error::new(exit::IO, why).hint(format!("name what is there, below {at} or by its absolute path"))
+    })?;
     let for_trees = options.hash || !options.sentinels.is_empty() || !options.count.is_empty();
     if for_trees && !matches!(shape, Shape::Tree { .. }) {
         return Err(Error::usage("--sentinel, --count-name and --hash are for a directory"));
@@ -187,7 +190,7 @@ fn free_id(manifest: &Manifest, path: &[u8]) -> String {
 }
 
 /// An id made from a path: what is no id character becomes `-`.
-fn id_of(path: &[u8]) -> String {
+pub(crate) fn id_of(path: &[u8]) -> String {
     let text: String = path
         .iter()
         .map(|b| if b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_') { char::from(*b) } else { '-' })

@@ -2,8 +2,10 @@
 
 mod add;
 mod retighten;
+mod untracked;
 
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
@@ -25,6 +27,7 @@ enum Action {
     Add,
     Retighten,
     FromModels,
+    Untracked,
     Remove,
     Empty,
 }
@@ -35,6 +38,7 @@ pub(crate) struct Options {
     action: Action,
     operands: Vec<Vec<u8>>,
     root: Option<Vec<u8>>,
+    list: PathBuf,
     pub(crate) id: Option<String>,
     pub(crate) kind: Option<As>,
     pub(crate) tier: Option<u8>,
@@ -68,6 +72,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
             retighten::entries(&mut manifest, &ids)?;
         }
         Action::FromModels => add::models(&mut manifest)?,
+        Action::Untracked => untracked::lines(&mut manifest, &options, &options.list)?,
         Action::Empty => {}
         Action::Remove => {
             let ids = ids(&manifest, &options.operands)?;
@@ -115,6 +120,10 @@ fn options(args: &mut Args) -> Result<Options, Stop> {
             Arg::Value(value) => o.operands.push(value.as_bytes().to_vec()),
             Arg::Long("retighten") => o.action = Action::Retighten,
             Arg::Long("from-models") => o.action = Action::FromModels,
+            Arg::Long("untracked") => {
+                o.action = Action::Untracked;
+                o.list = args.value()?.into();
+            }
             Arg::Long("empty") => o.action = Action::Empty,
             Arg::Long("remove") => o.action = Action::Remove,
             Arg::Long("root") => o.root = Some(args.value()?.as_bytes().to_vec()),
@@ -159,6 +168,9 @@ fn options(args: &mut Args) -> Result<Options, Stop> {
     let needs_operands = matches!(o.action, Action::Add | Action::Remove);
     if needs_operands && o.operands.is_empty() {
         return Err(Error::usage("nothing is named").into());
+    }
+    if o.action == Action::Untracked && !o.operands.is_empty() {
+        return Err(Error::usage("--untracked takes its paths from the list alone").into());
     }
     if o.id.is_some() && o.operands.len() != 1 {
         return Err(Error::usage("--id goes with one path").into());

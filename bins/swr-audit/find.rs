@@ -10,8 +10,8 @@ use workspace::{Manifest, walk, wipe};
 
 /// Larger scripts are programs, and come back by their package.
 const SCRIPT: u64 = 256 << 10;
-/// More findings of one sort are summed up.
-const MOST: usize = 200;
+/// More findings of one sort are summed up unless all are asked for.
+pub(crate) const MOST: usize = 200;
 
 /// Something that no entry covers.
 pub(crate) struct Found {
@@ -21,8 +21,8 @@ pub(crate) struct Found {
     pub(crate) why: String,
 }
 
-/// Everything that is not covered, in the order of paths.
-pub(crate) fn all(root: &Root, manifest: &Manifest, least: u64) -> Vec<Found> {
+/// Everything that is not covered, in the order of paths; of each sort at most `most`, and then how many more.
+pub(crate) fn all(root: &Root, manifest: &Manifest, least: u64, most: usize) -> Vec<Found> {
     let covered = Covered::of(root, manifest);
     let device = root.stat_self().map(|s| files::beneath::print_of(&s).device).ok();
     let enter = |path: &[u8], node: &Node| {
@@ -37,21 +37,37 @@ pub(crate) fn all(root: &Root, manifest: &Manifest, least: u64) -> Vec<Found> {
         Err(cause) => return vec![unreadable(b"", &cause)],
     };
     let mut found: Vec<Found> =
-        walked.unreadable.iter().take(MOST).map(|(path, cause)| unreadable(path, cause)).collect();
-    let mut more = 0_usize;
+        walked.unreadable.iter().take(most).map(|(path, cause)| unreadable(path, cause)).collect();
+    if walked.unreadable.len() > most {
+        found.push(more(
+            State::Unknown,
+            &format!("{} more could not be checked", walked.unreadable.len() - most),
+        ));
+    }
+    let (mut told, mut files, mut blobs) = (0_usize, 0_usize, 0_usize);
     for node in walked.nodes.iter().filter(|n| n.what == What::File && !covered.whole(&n.path)) {
         let Some((kind, why)) = worth(root, node, least) else { continue };
-        if found.len() < MOST {
+        if told < most {
+            told += 1;
             found.push(Found { state: State::Untracked, kind, path: node.path.clone(), why });
+        } else if kind == Kind::Blob {
+            blobs += 1;
         } else {
-            more += 1;
+            files += 1;
         }
     }
-    if more > 0 {
-        let why = format!("{more} more like these; --min-size shows only larger ones");
-        found.push(Found { state: State::Untracked, kind: Kind::Tree, path: b"...".to_vec(), why });
+    if files + blobs > 0 {
+        found.push(more(
+            State::Untracked,
+            &format!("{files} more files and {blobs} more blobs are untracked"),
+        ));
     }
     found
+}
+
+/// What stands for findings that are not listed: about the whole, so no path.
+fn more(state: State, what: &str) -> Found {
+    Found { state, kind: Kind::Manifest, path: b"more".to_vec(), why: format!("{what}; --all lists them") }
 }
 
 /// A member that could not be read is said, and is no gap in protection.

@@ -8,8 +8,7 @@ use std::process::ExitCode;
 use contract::cli::{Arg, Stop, bytes, unknown};
 use contract::message::quoted;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
-use files::beneath::Root;
-use workspace::place::root_path;
+use workspace::place::{open_root, root_path};
 use workspace::{Manifest, Shape, escrow, read};
 
 fn main() -> ExitCode {
@@ -17,11 +16,12 @@ fn main() -> ExitCode {
 }
 
 fn go(args: &mut Args) -> Result<Code, Stop> {
-    let (mut path, mut least, mut json): (Option<PathBuf>, u64, bool) = (None, 1 << 20, false);
+    let (mut path, mut least, mut most, mut json) = (None::<PathBuf>, 1 << 20, find::MOST, false);
     while let Some(arg) = args.next()? {
         match arg {
             Arg::Long("manifest") => path = Some(args.value()?.into()),
             Arg::Long("json") => json = true,
+            Arg::Long("all") => most = usize::MAX,
             Arg::Long("min-size") => {
                 let text = args.value()?;
                 let size = bytes(&text);
@@ -43,9 +43,8 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         Manifest::empty(b"~")
     };
     let root = root_path(&manifest.header)?;
-    let root =
-        Root::open(&root).map_err(|cause| Error::io("open the workspace", root.as_os_str(), &cause))?;
-    for found in find::all(&root, &manifest, least) {
+    let root = open_root(&root)?;
+    for found in find::all(&root, &manifest, least, most) {
         report.say(&Verdict::new(found.state, found.kind, found.path, found.why))?;
     }
     let embedded = |line: &workspace::Line| match &line.entry.shape {

@@ -20,7 +20,7 @@ pub(crate) fn plant(notes: &Path, dir: &Path, large: bool) -> Result<Code, Error
     let fix = mode::by_name();
     if read::planted(notes)?.is_some() {
         return Err(
-            Error::usage("probes are planted already").hint("swr-canary read, then swr-canary remove")
+            Error::usage("probes are planted already").hint("swr canary read, then swr canary remove")
         );
     }
     // Before anything is planted: what cannot be noted is not planted.
@@ -38,7 +38,7 @@ pub(crate) fn plant(notes: &Path, dir: &Path, large: bool) -> Result<Code, Error
     for probe in &probes {
         one(&fix, dir, probe).map_err(|cause| {
             Error::io("plant", dir.join(&probe.path).as_os_str(), &cause)
-                .hint("swr-canary remove takes back what there is")
+                .hint("swr canary remove takes back what there is")
         })?;
     }
     note("swr-canary", &format!("{} probes planted in {}", probes.len(), quoted(dir.as_os_str())));

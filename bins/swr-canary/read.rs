@@ -121,7 +121,7 @@ fn verdict(probe: &Probe, look: &Look) -> Verdict {
 /// Every probe that was planted, with what became of it. A directory that is gone takes all of them with it.
 fn looked(notes: &Path) -> Result<Vec<(Probe, Look)>, Error> {
     let planted = planted(notes)?.ok_or_else(|| {
-        Error::usage("no probes are planted").hint("swr-canary plant, and read them after the next turn")
+        Error::usage("no probes are planted").hint("swr canary plant, and read them after the next turn")
     })?;
     let root = match Root::open(&planted.dir) {
         Ok(root) => Some(root),

@@ -76,7 +76,7 @@ fn embed(manifest: &Manifest, id: &str) -> Result<Entry<'static>, Error> {
     };
     if *size > escrow::FILE {
         let why = format!("'{id}' has {size} bytes, more than the {} that can be embedded", escrow::FILE);
-        return Err(Error::usage(why).hint("give it a recipe instead: swr add --restore"));
+        return Err(Error::usage(why).hint("give it a recipe instead: swr add PATH --restore '...'"));
     }
     let places = Places::open(&manifest.header)?;
     let (root, below) = places.of(&path)?;

@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use contract::{Error, Fix, Report, Swr};
 use files::digest::Sha;
 use seal::{Access, Standing};
-use workspace::json::{self, Json};
-use workspace::{Manifest, read};
-
-const LIMIT: u64 = 1 << 20;
+use workspace::accepted::{self, Accepted};
+use workspace::{Manifest, json, read};
 
 /// Whether the manifest may run.
 pub(crate) enum Gate {
@@ -44,13 +42,6 @@ impl Acceptance {
     }
 }
 
-/// What was accepted before, from `accepted.jsonl`.
-#[derive(Default)]
-struct Accepted {
-    highest: Vec<(String, u64)>,
-    approved: Vec<Sha>,
-}
-
 /// Reads the manifest once, and decides over those bytes.
 pub(crate) fn open(
     path: &Path,
@@ -61,8 +52,8 @@ pub(crate) fn open(
     let manifest = read::manifest(read::file(path), report)?;
     let digest = manifest.digest();
     let record = home.join("accepted.jsonl");
-    let before = Accepted::load(&record)?;
-    let approved = before.approved.contains(&digest);
+    let before = Accepted::load(&record).map_err(|cause| Error::io("read", record.as_os_str(), &cause))?;
+    let approved = before.approves(digest);
     if trust.is_some_and(|t| t != digest) {
         let why = format!("the manifest's digest is {}, not the one given with --trust", digest.hex());
         return Ok(Gate::Closed { why, hint: "look at what changed before approving another digest".into() });
@@ -72,17 +63,20 @@ pub(crate) fn open(
         let accepted = (!approved).then_some(Acceptance { path: record, line });
         return Ok(Gate::Open { manifest, accepted, access: Access::Closed });
     }
-    let approve = format!("read it, then swr sign; or approve this one content: --trust {}", digest.hex());
+    let or = format!("or approve this one content: swr restore --trust {}", digest.hex());
     let (id, access) = match Standing::of(home, &manifest)? {
         Standing::Signed { key, access } => (key, access),
-        Standing::Refused { why, hint } => return Ok(Gate::Closed { why, hint: hint.unwrap_or(approve) }),
+        Standing::Refused { why, hint } => {
+            let hint = hint.unwrap_or_else(|| format!("read it, then swr sign; {or}"));
+            return Ok(Gate::Closed { why, hint });
+        }
     };
     let seq = manifest.header.seq;
-    let highest = before.highest.iter().filter(|(k, _)| *k == id).map(|(_, n)| *n).max();
-    match highest {
+    match before.highest(&id) {
+        // Its signature is good, so signing alone would leave it as it is.
         Some(highest) if seq < highest => {
-            let why = format!("the manifest is old: seq {seq}, and {highest} was accepted before");
-            Ok(Gate::Closed { why, hint: approve })
+            let hint = format!("read it, then swr sign --again; {or}");
+            Ok(Gate::Closed { why: accepted::old(seq, highest), hint })
         }
         Some(highest) if seq == highest => Ok(Gate::Open { manifest, accepted: None, access }),
         _ => {
@@ -90,26 +84,5 @@ pub(crate) fn open(
             let accepted = Some(Acceptance { path: record, line });
             Ok(Gate::Open { manifest, accepted, access })
         }
-    }
-}
-
-impl Accepted {
-    /// A line that cannot be read is skipped: forgetting an approval is safe, and the highest seq has one line each.
-    fn load(path: &Path) -> Result<Self, Error> {
-        let lines =
-            files::records::read(path, LIMIT).map_err(|cause| Error::io("read", path.as_os_str(), &cause))?;
-        let mut accepted = Self::default();
-        for line in lines {
-            let Ok(Json::Object(pairs)) = json::parse(&line) else { continue };
-            let get = |key: &str| pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v);
-            match (get("key"), get("seq"), get("approved")) {
-                (Some(Json::Text(key)), Some(Json::Number(seq)), None) => {
-                    accepted.highest.push((key.clone().into_owned(), *seq));
-                }
-                (None, None, Some(Json::Text(hex))) => accepted.approved.extend(Sha::from_hex(hex)),
-                _ => {}
-            }
-        }
-        Ok(accepted)
     }
 }

@@ -57,13 +57,14 @@ pub(crate) struct Bench<'a> {
     pub(crate) home: PathBuf,
     pub(crate) journal: Option<&'a Journal<'a>>,
     pub(crate) quarantine: bool,
+    pub(crate) deep: bool,
     pub(crate) jobs: usize,
 }
 
 impl Bench<'_> {
-    /// Looks anew, without the cache; blobs whole after a repair.
+    /// Looks anew, without the cache; blobs whole after a repair or when that is asked for.
     pub(crate) fn look(&self, root: &Root, entry: &Entry, path: &[u8], deep: bool) -> Vec<Finding> {
-        let depth = Depth { deep, cache: None, now: clock::now().wall, jobs: self.jobs };
+        let depth = Depth { deep: deep || self.deep, cache: None, now: clock::now().wall, jobs: self.jobs };
         verify::entry(root, entry, path, &depth).findings
     }
 

@@ -46,6 +46,7 @@ pub(crate) fn run(
         home: home.to_owned(),
         journal: journal.as_ref(),
         quarantine: options.quarantine,
+        deep: options.deep,
         jobs: jobs(),
     };
     let resumed =

@@ -1,5 +1,6 @@
 //! `swr-sign`: signs a workspace manifest, or checks its signature.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
@@ -7,6 +8,7 @@ use contract::message::note;
 use contract::verdict::print;
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, clock, exit, home, mode};
 use seal::{Access, SigningKey, Standing, standing};
+use workspace::accepted::{self, Accepted};
 use workspace::order::{self, Fault};
 use workspace::{Manifest, read};
 
@@ -33,18 +35,27 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
 fn say(manifest: &Manifest, json: bool) -> Result<Code, Error> {
     let mut report = Report::<Swr>::new(json);
     let home = home::swr_home()?;
-    match Standing::of(&home, manifest)? {
-        Standing::Signed { access, .. } => {
-            let detail =
-                format!("signed by this box, seq {}, {}", manifest.header.seq, manifest.header.created);
-            report.say(&Verdict::new(State::Ok, Kind::Manifest, "signature", detail))?;
+    let (seq, accepted) = (manifest.header.seq, accepted(&home)?);
+    let mut bad = |why: String, hint: String| {
+        report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why))?;
+        Err(Error::quiet(report.code()).hint(hint))
+    };
+    let detail = match Standing::of(&home, manifest)? {
+        Standing::Signed { key, access } => {
+            if let Some(highest) = accepted.highest(&key).filter(|highest| seq < *highest) {
+                return bad(accepted::old(seq, highest), "read it, then swr sign --again".into());
+            }
             standing::tend("swr-sign", None, &home, access);
+            format!("signed by this box, seq {seq}, {}", manifest.header.created)
+        }
+        Standing::Refused { why, .. } if accepted.approves(manifest.digest()) => {
+            format!("{why}, and its content was approved")
         }
         Standing::Refused { why, hint } => {
-            report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why))?;
-            return Err(Error { hint, ..Error::quiet(report.code()) });
+            return bad(why, hint.unwrap_or_else(|| "read it, then swr sign".into()));
         }
-    }
+    };
+    report.say(&Verdict::new(State::Ok, Kind::Manifest, "signature", detail))?;
     Ok(report.code())
 }
 
@@ -58,13 +69,15 @@ fn sign(mut manifest: Manifest, signer: Option<String>, again: bool) -> Result<C
         files::atomic::make_dir(&fix, &home).map_err(|cause| Error::io("make", home.as_os_str(), &cause))?;
         (SigningKey::create(&fix, &path)?, Access::Closed)
     };
+    let highest = accepted(&home)?.highest(&key.id()).unwrap_or(0);
     // A signature by a key that others may have read is as good as none, unless it is on record.
     let is_proven = key.check(&manifest).is_ok()
         && (!matches!(access, Access::Open(_)) || standing::is_recorded(&home, manifest.digest()));
     if again || !is_proven {
         refuse_cycles(&manifest)?;
         let header = &mut manifest.header;
-        header.seq = header.seq.checked_add(1).ok_or_else(|| {
+        // Higher than what was accepted before, or swr-restore would call it old.
+        header.seq = header.seq.max(highest).checked_add(1).ok_or_else(|| {
             Error::new(exit::swr::MANIFEST, "the header's seq cannot grow any more")
                 .hint("swr init starts anew")
         })?;
@@ -72,6 +85,9 @@ fn sign(mut manifest: Manifest, signer: Option<String>, again: bool) -> Result<C
         header.signer = signer.unwrap_or_else(host_name);
         manifest.rebuild();
         manifest.signatures.push(key.sign(&manifest.body));
+    } else if manifest.header.seq < highest {
+        let why = accepted::old(manifest.header.seq, highest);
+        return Err(Error::new(exit::swr::MANIFEST, why).hint("read it, then swr sign --again"));
     }
     standing::tend("swr-sign", Some(&fix), &home, access);
     // The signature is good without it, while the key is closed.
@@ -80,6 +96,12 @@ fn sign(mut manifest: Manifest, signer: Option<String>, again: bool) -> Result<C
     }
     print(&manifest.to_bytes())?;
     Ok(exit::OK)
+}
+
+/// What `swr-restore` accepted here before.
+fn accepted(home: &Path) -> Result<Accepted, Error> {
+    let path = home.join("accepted.jsonl");
+    Accepted::load(&path).map_err(|cause| Error::io("read", path.as_os_str(), &cause))
 }
 
 /// What needs each other in a circle could never come back: better said by whoever signs than in the night.

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
 use contract::exit::Family as _;
-use contract::message::{cause_of, note};
+use contract::message::{cause_of, hint, note};
 use contract::verdict::print;
 use contract::{Args, Code, Error, Kind, State, Swr, Verdict, clock, exit, home, mode};
 use workspace::history::{self, Turn};
+use workspace::json::{self, Json};
 
 /// A longer line is passed on in pieces and is no verdict.
 const LINE: u64 = 64 << 10;
@@ -33,6 +34,10 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         return Ok(pass_on(&home, &path)?);
     }
     let turns = history::read(&path).map_err(|cause| Error::io("read", path.as_os_str(), &cause))?;
+    if turns.is_empty() {
+        note("swr-stats", "no turn is recorded yet");
+        hint("swr doctor records each turn");
+    }
     for entry in history::survival(&turns) {
         let (whole, mille) = (entry.per_mille() / 1000, entry.per_mille() % 1000);
         let (id, n, looks, last) = (&entry.id, entry.observations, entry.looks, entry.last.word());
@@ -60,7 +65,7 @@ fn pass_on(home: &Path, path: &Path) -> Result<Code, Error> {
         if count.map_err(|cause| Error::io("read", "standard input".as_ref(), &cause))? == 0 {
             break;
         }
-        if let Some(verdict) = Verdict::parse(line.strip_suffix(b"\n").unwrap_or(&line)) {
+        if let Some(verdict) = verdict(line.strip_suffix(b"\n").unwrap_or(&line)) {
             code = Swr::worse(code, Swr::code(verdict.state, verdict.kind));
             take(&mut turn, &verdict);
         }
@@ -74,6 +79,20 @@ fn pass_on(home: &Path, path: &Path) -> Result<Code, Error> {
         }
     }
     Ok(code)
+}
+
+/// A verdict in either form, as a line or as a JSON object.
+fn verdict(line: &[u8]) -> Option<Verdict> {
+    if !line.starts_with(b"{") {
+        return Verdict::parse(line);
+    }
+    let Json::Object(pairs) = json::parse(line).ok()? else { return None };
+    let get = |key: &str| match pairs.iter().find(|(k, _)| k == key) {
+        Some((_, Json::Text(text))) => Some(text.as_bytes()),
+        _ => None,
+    };
+    let (state, kind) = (State::from_word(get("state")?)?, Kind::from_word(get("kind")?)?);
+    Some(Verdict::new(state, kind, get("subject")?, ""))
 }
 
 /// Of several lines about one entry the worst counts.

@@ -54,6 +54,10 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     }
     let chosen = lines.iter().flat_map(|l| &l.entries).map(|l| &l.entry).filter(|e| options.chooses(e));
     let looked: Vec<_> = chosen.zip(looked.iter().flat_map(|part| &part.found)).collect();
+    if lines.iter().all(|l| l.entries.is_empty()) {
+        note("swr-verify", "the manifest has no entries: nothing is protected");
+        hint("swr autopilot tracks what is here, swr add PATH one thing");
+    }
     let damaged = looked.iter().any(|(_, found)| !found.findings.is_empty());
     if damaged && options.only.is_empty() {
         let found: Vec<_> = looked.iter().map(|(e, found)| (*e, found.findings.as_slice())).collect();

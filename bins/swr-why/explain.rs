@@ -85,8 +85,23 @@ fn fix(entry: &Entry, found: &[Verdict]) -> String {
             format!("it has no recipe: bring it back by hand, then swr escrow {} keeps a copy", entry.id)
         }
         (_, None) => {
-            format!("it has no recipe: bring it back by hand, then swr add --id {} --restore '...'", entry.id)
+            format!(
+                "it has no recipe: bring it back by hand, then swr add {} --restore '...'",
+                operand(entry)
+            )
         }
+    }
+}
+
+/// The entry's path as a word of a command line; `swr add` takes it as below the workspace root from anywhere.
+fn operand(entry: &Entry) -> String {
+    let text = path(entry);
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%~".contains(c);
+    let front = if text.starts_with('-') { "./" } else { "" };
+    if text.chars().all(plain) {
+        format!("{front}{text}")
+    } else {
+        format!("'{front}{}'", text.replace('\'', "'\\''"))
     }
 }
 

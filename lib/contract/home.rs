@@ -18,9 +18,10 @@ fn set(name: &str) -> Option<OsString> {
 
 /// The user's home; an error that says so when `HOME` is not an absolute path.
 pub fn user_home() -> Result<PathBuf, Error> {
-    set("HOME").map(PathBuf::from).filter(|p| p.is_absolute()).ok_or_else(|| {
-        Error::new(exit::IO, "HOME is not set to an absolute path").hint("export HOME, or set SELFHEAL_HOME")
-    })
+    set("HOME")
+        .map(PathBuf::from)
+        .filter(|p| p.is_absolute())
+        .ok_or_else(|| Error::new(exit::IO, "HOME is not set to an absolute path").hint("export HOME"))
 }
 
 /// `SELFHEAL_HOME`, else `~/.selfheal`.
@@ -45,7 +46,7 @@ pub fn swr_home() -> Result<PathBuf, Error> {
 
 fn dir(name: &str, default: impl FnOnce() -> Result<PathBuf, Error>) -> Result<PathBuf, Error> {
     match set(name).map(PathBuf::from) {
-        None => default(),
+        None => default().map_err(|error| error.hint(format!("export HOME, or set {name}"))),
         Some(path) if path.is_absolute() => Ok(path),
         Some(_) => Err(Error::usage(format!("{name} is not an absolute path"))),
     }

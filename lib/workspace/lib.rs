@@ -1,5 +1,6 @@
 //! What a healthy workspace is: the signed manifest, its entries, and how they are told from damage.
 
+pub mod accepted;
 pub mod cache;
 pub mod capture;
 pub mod content;

@@ -1,7 +1,7 @@
 //! Where a manifest's entries are on this box: below the workspace root, or below the home.
 
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use contract::{Error, exit, home};
 use files::beneath::{Neighbours, Root};
@@ -20,8 +20,7 @@ impl Places {
     /// Opens the root that the header names, and the home if there is one.
     pub fn open(header: &Header) -> Result<Self, Error> {
         let path = root_path(header)?;
-        let root =
-            Root::open(&path).map_err(|cause| Error::io("open the workspace", path.as_os_str(), &cause))?;
+        let root = open_root(&path)?;
         let home = home::user_home().ok().and_then(|h| Root::open(&h).ok());
         Ok(Self { root, home })
     }
@@ -68,6 +67,14 @@ impl Near<'_> {
         let near = self.home.as_mut().filter(|_| entry.path.len() != path.len()).unwrap_or(&mut self.root);
         Ok(verify::known(root, entry, path, near.stat(path), depth))
     }
+}
+
+/// The workspace root, open.
+pub fn open_root(path: &Path) -> Result<Root, Error> {
+    Root::open(path).map_err(|cause| {
+        Error::io("open the workspace", path.as_os_str(), &cause)
+            .hint("bring the directory back first: what is in it is looked at then")
+    })
 }
 
 /// The absolute path of the root that a header names.

@@ -16,9 +16,15 @@ pub fn file(path: &Path) -> Result<Vec<u8>, Error> {
             Error::new(exit::swr::MANIFEST, format!("there is no manifest at {}", message::quoted(name)))
                 .hint("swr autopilot makes one of the healthy workspace")
         }
-        Refusal::Io(cause) => Error::io("read", name, &cause),
+        Refusal::Io(cause) => {
+            let denied = cause.kind() == std::io::ErrorKind::PermissionDenied;
+            let open = format!("run this as the owner, or let the owner chmod 600 {}", message::quoted(name));
+            let hint = if denied { open } else { "look at the disk and the path first".into() };
+            Error::io("read", name, &cause).hint(hint)
+        }
         Refusal::NotAFile(what) => {
             Error::new(exit::IO, format!("cannot read {}: it is {}", message::quoted(name), what.words()))
+                .hint("move it aside, and bring back a copy of the manifest or swr autopilot makes a new one")
         }
     })?;
     stream(from, meta.len()).map_err(|cause| Error::io("read", name, &cause))

@@ -12,7 +12,7 @@ use crate::manifest::{Header, LIMIT, Line, Raw, Signature};
 /// A longer line is refused.
 const LINE: usize = 1 << 20;
 /// More entries are refused.
-const ENTRIES: usize = 20_000;
+pub const ENTRIES: usize = 20_000;
 /// More signature lines are refused.
 const SIGNATURES: usize = 16;
 /// Bytes of a short entry.
@@ -60,7 +60,8 @@ impl<'a> Reading<'a> {
             return Err("it is empty".into());
         }
         let Some(text) = bytes.strip_suffix(b"\n") else {
-            return Err("the last line does not end in a newline".into());
+            let line = bytes.split(|b| *b == b'\n').count();
+            return Err(format!("line {line}: it does not end in a newline"));
         };
         let text = std::str::from_utf8(text).map_err(|e| {
             let line = text[..e.valid_up_to()].split(|b| *b == b'\n').count();
@@ -173,6 +174,8 @@ pub fn check(pieces: &[Lines]) -> Result<(), String> {
         return Err(format!("more than {SIGNATURES} signatures"));
     }
     let mut seen = HashSet::with_capacity(entries);
-    let mut ids = pieces.iter().flat_map(|piece| &piece.entries).map(|line| &line.entry.id);
-    ids.find(|id| !seen.insert(&**id)).map_or(Ok(()), |id| Err(format!("the id '{id}' stands twice")))
+    // All entries are above the signatures, and the header is the first line.
+    let mut ids = pieces.iter().flat_map(|piece| &piece.entries).map(|line| &line.entry.id).zip(2..);
+    let twice = ids.find(|(id, _)| !seen.insert(&***id));
+    twice.map_or(Ok(()), |(id, number)| Err(format!("line {number}: the id '{id}' stands twice")))
 }

@@ -1,0 +1,53 @@
+//! What this box accepted before: the highest seq of each signing key, and the digests that were approved.
+
+use std::io;
+use std::path::Path;
+
+use files::digest::Sha;
+
+use crate::json::{self, Json};
+
+/// More of the file is not read.
+const LIMIT: u64 = 1 << 20;
+
+/// The content of `accepted.jsonl`, which `swr-restore` writes.
+#[derive(Default)]
+pub struct Accepted {
+    highest: Vec<(String, u64)>,
+    approved: Vec<Sha>,
+}
+
+impl Accepted {
+    /// Reads it; a missing one accepted nothing. A line that cannot be read is skipped: forgetting an approval is safe,
+    /// and the highest seq has one line each.
+    pub fn load(path: &Path) -> io::Result<Self> {
+        let mut accepted = Self::default();
+        for line in files::records::read(path, LIMIT)? {
+            let Ok(Json::Object(pairs)) = json::parse(&line) else { continue };
+            let get = |key: &str| pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v);
+            match (get("key"), get("seq"), get("approved")) {
+                (Some(Json::Text(key)), Some(Json::Number(seq)), None) => {
+                    accepted.highest.push((key.clone().into_owned(), *seq));
+                }
+                (None, None, Some(Json::Text(hex))) => accepted.approved.extend(Sha::from_hex(hex)),
+                _ => {}
+            }
+        }
+        Ok(accepted)
+    }
+
+    /// The highest seq that was accepted of a key.
+    pub fn highest(&self, key: &str) -> Option<u64> {
+        self.highest.iter().filter(|(k, _)| k == key).map(|(_, n)| *n).max()
+    }
+
+    /// Whether the manifest whose body has this digest was approved.
+    pub fn approves(&self, digest: Sha) -> bool {
+        self.approved.contains(&digest)
+    }
+}
+
+/// Why a manifest of this seq is refused where `highest` was accepted before.
+pub fn old(seq: u64, highest: u64) -> String {
+    format!("the manifest is old: seq {seq}, and {highest} was accepted before")
+}
