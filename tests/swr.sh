@@ -221,7 +221,7 @@ is 'modes' "$(find .swr -maxdepth 1 -printf '%m ')" '700 600 600 '
 home fresh
 mkdir -p .local/bin .local/share/selfheal/sh
 cp "$SELFHEAL_BIN_DIR"/swr-* .local/bin/
-cp "$root/sh/swr" "$root/sh/swr-help" .local/share/selfheal/sh/
+cp "$root/sh/swr" "$root/sh/swr-help" "$root/sh/swr-manifest" .local/share/selfheal/sh/
 script mine.sh true
 head -c 2000000 /dev/zero >data.bin
 unset SELFHEAL_BIN_DIR
@@ -235,7 +235,7 @@ chmod 644 .local/bin/swr-stats
 is 'the toolkit is an entry' "$(said doctor | cut -c 1)$(find .local/bin/swr-stats -perm 755)" 0.local/bin/swr-stats
 
 mkdir "$box/alone"
-cp "$root/sh/swr" "$root/sh/swr-help" "$box/alone/"
+cp "$root/sh/swr" "$root/sh/swr-help" "$root/sh/swr-manifest" "$box/alone/"
 at=$box/alone
 PATH=$HOME/.local/bin:$PATH
 is 'by PATH' "$(said check | cut -c 1)" 0

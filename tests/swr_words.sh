@@ -110,8 +110,8 @@ script run.sh true
 is 'a signed workspace: no word of it' "$(swr doctor 2>&1 >"$out")" '== check'
 cp "$manifest" "$box/old"
 swr add run.sh --notes n 2>"$err"
-is 'healthy and not signed: said before the next damage' "$(swr doctor 2>&1 >"$out" | tail -n 2)" \
-  'swr: after damage nothing would be restored: the manifest is not signed
+is 'healthy and not signed: said before the next damage' "$(swr doctor 2>"$err" >"$out" && tail -n 2 "$err")" \
+  'swr-verify: after damage nothing would be restored: the manifest is not signed
 hint: read it, then swr sign'
 is 'healthy and not signed: the status stays' "$(refused doctor)" '0 3 1'
 swr sign && swr restore
@@ -148,7 +148,7 @@ done
 is 'a workspace that is a file' "$(refused init --workspace "$HOME/f")$(ls -A)" '74 2 1f'
 mkdir site
 is 'a workspace with a slash behind it' "$(refused init --workspace="$HOME/site/")$(grep -c "\"root\":\"$HOME/site\"" "$manifest")" '0 0 01'
-is 'no entries: doctor says so' "$(refused doctor)$(grep -c 'nothing is protected' "$err")" '0 5 21'
+is 'no entries: doctor says so' "$(refused doctor)$(grep -c 'nothing is protected' "$err")" '0 3 11'
 is 'no entries: check says so' "$(refused check)" '0 2 1'
 for text in '' '{"id":"f","path":"f"}
 ' 'no newline'; do

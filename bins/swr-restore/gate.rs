@@ -51,8 +51,7 @@ pub(crate) fn open(
 ) -> Result<Gate, Error> {
     let manifest = read::manifest(read::file(path), report)?;
     let digest = manifest.digest();
-    let record = home.join("accepted.jsonl");
-    let before = Accepted::load(&record).map_err(|cause| Error::io("read", record.as_os_str(), &cause))?;
+    let (record, before) = (accepted::path(home), Accepted::of(home)?);
     let approved = before.approves(digest);
     if trust.is_some_and(|t| t != digest) {
         let why = format!("the manifest's digest is {}, not the one given with --trust", digest.hex());
@@ -63,26 +62,15 @@ pub(crate) fn open(
         let accepted = (!approved).then_some(Acceptance { path: record, line });
         return Ok(Gate::Open { manifest, accepted, access: Access::Closed });
     }
-    let or = format!("or approve this one content: swr restore --trust {}", digest.hex());
-    let (id, access) = match Standing::of(home, &manifest)? {
+    let (id, access) = match Standing::of(home, &before, manifest.signed())? {
         Standing::Signed { key, access } => (key, access),
         Standing::Refused { why, hint } => {
-            let hint = hint.unwrap_or_else(|| format!("read it, then swr sign; {or}"));
+            let hint = format!("{hint}; or approve this one content: swr restore --trust {}", digest.hex());
             return Ok(Gate::Closed { why, hint });
         }
     };
     let seq = manifest.header.seq;
-    match before.highest(&id) {
-        // Its signature is good, so signing alone would leave it as it is.
-        Some(highest) if seq < highest => {
-            let hint = format!("read it, then swr sign --again; {or}");
-            Ok(Gate::Closed { why: accepted::old(seq, highest), hint })
-        }
-        Some(highest) if seq == highest => Ok(Gate::Open { manifest, accepted: None, access }),
-        _ => {
-            let line = format!("{{\"key\":{},\"seq\":{seq}}}", json::quote(&id));
-            let accepted = Some(Acceptance { path: record, line });
-            Ok(Gate::Open { manifest, accepted, access })
-        }
-    }
+    let line = format!("{{\"key\":{},\"seq\":{seq}}}", json::quote(&id));
+    let accepted = (before.highest(&id) != Some(seq)).then_some(Acceptance { path: record, line });
+    Ok(Gate::Open { manifest, accepted, access })
 }

@@ -1,6 +1,5 @@
 //! `swr-sign`: signs a workspace manifest, or checks its signature.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
@@ -35,24 +34,18 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
 fn say(manifest: &Manifest, json: bool) -> Result<Code, Error> {
     let mut report = Report::<Swr>::new(json);
     let home = home::swr_home()?;
-    let (seq, accepted) = (manifest.header.seq, accepted(&home)?);
-    let mut bad = |why: String, hint: String| {
-        report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why))?;
-        Err(Error::quiet(report.code()).hint(hint))
-    };
-    let detail = match Standing::of(&home, manifest)? {
-        Standing::Signed { key, access } => {
-            if let Some(highest) = accepted.highest(&key).filter(|highest| seq < *highest) {
-                return bad(accepted::old(seq, highest), "read it, then swr sign --again".into());
-            }
+    let accepted = Accepted::of(&home)?;
+    let detail = match Standing::of(&home, &accepted, manifest.signed())? {
+        Standing::Signed { access, .. } => {
             standing::tend("swr-sign", None, &home, access);
-            format!("signed by this box, seq {seq}, {}", manifest.header.created)
+            format!("signed by this box, seq {}, {}", manifest.header.seq, manifest.header.created)
         }
         Standing::Refused { why, .. } if accepted.approves(manifest.digest()) => {
             format!("{why}, and its content was approved")
         }
         Standing::Refused { why, hint } => {
-            return bad(why, hint.unwrap_or_else(|| "read it, then swr sign".into()));
+            report.say(&Verdict::new(State::Bad, Kind::Manifest, "signature", why))?;
+            return Err(Error::quiet(report.code()).hint(hint));
         }
     };
     report.say(&Verdict::new(State::Ok, Kind::Manifest, "signature", detail))?;
@@ -69,9 +62,9 @@ fn sign(mut manifest: Manifest, signer: Option<String>, again: bool) -> Result<C
         files::atomic::make_dir(&fix, &home).map_err(|cause| Error::io("make", home.as_os_str(), &cause))?;
         (SigningKey::create(&fix, &path)?, Access::Closed)
     };
-    let highest = accepted(&home)?.highest(&key.id()).unwrap_or(0);
+    let highest = Accepted::of(&home)?.highest(&key.id()).unwrap_or(0);
     // A signature by a key that others may have read is as good as none, unless it is on record.
-    let is_proven = key.check(&manifest).is_ok()
+    let is_proven = key.check(manifest.signed()).is_ok()
         && (!matches!(access, Access::Open(_)) || standing::is_recorded(&home, manifest.digest()));
     if again || !is_proven {
         refuse_cycles(&manifest)?;
@@ -96,12 +89,6 @@ fn sign(mut manifest: Manifest, signer: Option<String>, again: bool) -> Result<C
     }
     print(&manifest.to_bytes())?;
     Ok(exit::OK)
-}
-
-/// What `swr-restore` accepted here before.
-fn accepted(home: &Path) -> Result<Accepted, Error> {
-    let path = home.join("accepted.jsonl");
-    Accepted::load(&path).map_err(|cause| Error::io("read", path.as_os_str(), &cause))
 }
 
 /// What needs each other in a circle could never come back: better said by whoever signs than in the night.

@@ -25,6 +25,13 @@ pub(crate) struct Settings {
     pub(crate) jobs: usize,
 }
 
+/// A manifest, and what its entries look like, or those that were chosen.
+pub(crate) struct Seen<'a> {
+    pub(crate) header: Header,
+    pub(crate) lines: Vec<Lines<'a>>,
+    pub(crate) looked: Vec<Looked>,
+}
+
 /// What some entries look like, one result an entry and in their order, and the verdicts of that.
 pub(crate) struct Looked {
     pub(crate) found: Vec<Found>,
@@ -58,14 +65,20 @@ impl Settings {
     }
 }
 
-/// Looks at some of a manifest's entries.
-pub(crate) fn some(
-    header: &Header,
-    entries: &[&Entry],
+/// Reads a manifest and looks at those of its entries that are chosen.
+pub(crate) fn some<'a>(
+    bytes: &'a [u8],
+    only: &[String],
     settings: &Settings,
     cache: &Cache,
-) -> Result<Vec<Looked>, Error> {
-    let places = Places::open(header)?;
+) -> Result<Seen<'a>, Error> {
+    let (header, lines) = Reading::whole(bytes).map_err(|what| manifest::unusable(&what))?;
+    let entries = || lines.entries.iter().map(|l| &l.entry);
+    if let Some(id) = only.iter().find(|id| entries().all(|e| e.id != **id)) {
+        return Err(Error::usage(format!("no entry has the id '{id}'")).hint("swr check names every id"));
+    }
+    let entries: Vec<_> = entries().filter(|e| is_chosen(e, only)).collect();
+    let places = Places::open(&header)?;
     // The trees share the threads; a lone one may use all.
     let trees = entries.iter().filter(|e| matches!(e.shape, Shape::Tree { .. })).count();
     let depth = settings.depth(cache, settings.jobs / trees.clamp(1, settings.jobs));
@@ -73,15 +86,18 @@ pub(crate) fn some(
     let pieces: Vec<_> = entries.chunks((entries.len() / (settings.jobs * 8)).clamp(1, PIECE)).collect();
     // A thread costs more than a few `stat` calls: only many entries are shared out.
     let threads = settings.jobs.min(entries.len() / 8 + 1);
-    shared(&places, &pieces, threads, |near, piece| settings.look(near, piece.iter().copied(), &depth))
+    let looked =
+        shared(&places, &pieces, threads, |near, piece| settings.look(near, piece.iter().copied(), &depth))?;
+    Ok(Seen { header, lines: vec![lines], looked })
+}
+
+/// Whether an entry is one of `only`, or that is empty.
+pub(crate) fn is_chosen(entry: &Entry, only: &[String]) -> bool {
+    only.is_empty() || only.iter().any(|id| *id == entry.id)
 }
 
 /// Reads a large manifest and looks at all of it, each thread at the entries of the lines that it read.
-pub(crate) fn all<'a>(
-    bytes: &'a [u8],
-    settings: &Settings,
-    cache: &Cache,
-) -> Result<(Vec<Lines<'a>>, Vec<Looked>), Error> {
+pub(crate) fn all<'a>(bytes: &'a [u8], settings: &Settings, cache: &Cache) -> Result<Seen<'a>, Error> {
     let mut reading = Reading::begin(bytes).map_err(|what| manifest::unusable(&what))?;
     let places = Places::open(&reading.header)?;
     let depth = settings.depth(cache, 1);
@@ -94,7 +110,7 @@ pub(crate) fn all<'a>(
     let (lines, looked): (Vec<_>, Vec<_>) =
         done.map_err(|what: String| manifest::unusable(&what))?.into_iter().unzip();
     reading::check(&lines).map_err(|what| manifest::unusable(&what))?;
-    Ok((lines, looked.into_iter().collect::<Result<_, _>>()?))
+    Ok(Seen { header: reading.header, lines, looked: looked.into_iter().collect::<Result<_, _>>()? })
 }
 
 /// Does `work` for every item, `threads` of them at once; the results are in the order of the items, and so is the

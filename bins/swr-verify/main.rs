@@ -3,17 +3,17 @@
 mod look;
 
 use std::mem::ManuallyDrop;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
 use contract::message::{hint, note};
-use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, home};
+use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, exit, home};
+use seal::standing;
 use workspace::cache::{self, Cache};
-use workspace::reading::Lines;
-use workspace::{Entry, Manifest, order, read, wipe};
+use workspace::{Signed, order, read, reading, wipe};
 
-use look::Looked;
+use look::Seen;
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
@@ -48,13 +48,14 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         Ok(looked) => ManuallyDrop::new(looked),
         Err(error) => return bad(error, &mut report),
     };
-    let (lines, looked) = &*kept;
+    let Seen { lines, looked, .. } = &*kept;
     for part in looked {
         report.say_part(&part.text)?;
     }
-    let chosen = lines.iter().flat_map(|l| &l.entries).map(|l| &l.entry).filter(|e| options.chooses(e));
+    let all = || lines.iter().flat_map(|l| &l.entries).map(|l| &l.entry);
+    let chosen = all().filter(|e| look::is_chosen(e, &options.only));
     let looked: Vec<_> = chosen.zip(looked.iter().flat_map(|part| &part.found)).collect();
-    if lines.iter().all(|l| l.entries.is_empty()) {
+    if all().next().is_none() {
         note("swr-verify", "the manifest has no entries: nothing is protected");
         hint("swr autopilot tracks what is here, swr add PATH one thing");
     }
@@ -65,7 +66,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
             report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;
         }
     }
-    let mut faults = order::faults(lines.iter().flat_map(|l| &l.entries).map(|l| &l.entry));
+    let mut faults = order::faults(all());
     faults.retain(|f| f.concerns(&options.only));
     for fault in &faults {
         report.say(&fault.verdict())?;
@@ -86,8 +87,25 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         if let Err(trouble) = look::save(&cache, &home, &cache_path) {
             note("swr-verify", &trouble.message);
         }
+        if report.code() == exit::OK && !looked.is_empty() {
+            foresee(&home, &bytes, &kept);
+        }
     }
     Ok(report.code())
+}
+
+/// Says of a healthy workspace what would keep `swr-restore` from running, while there is time.
+fn foresee(home: &Path, bytes: &[u8], seen: &Seen) {
+    let (signatures, end) = reading::signatures(&seen.lines, bytes);
+    let signed = Signed { seq: seen.header.seq, body: &bytes[..end], signatures: &signatures };
+    match standing::refusal(home, signed) {
+        Ok(None) => {}
+        Ok(Some((why, way_out))) => {
+            note("swr-verify", &format!("after damage nothing would be restored: {why}"));
+            hint(&way_out);
+        }
+        Err(trouble) => note("swr-verify", &trouble.message),
+    }
 }
 
 /// The end with an error; one of the manifest itself is said as a line.
@@ -95,30 +113,16 @@ fn bad(error: Error, report: &mut Report<Swr>) -> Result<Code, Stop> {
     Err(read::bad_line(error, "manifest", report)?.into())
 }
 
-/// The manifest's lines, and what each entry looks like, or each one chosen.
-fn look<'a>(
-    bytes: &'a [u8],
-    options: &Options,
-    cache: &Cache,
-) -> Result<(Vec<Lines<'a>>, Vec<Looked>), Error> {
+fn look<'a>(bytes: &'a [u8], options: &Options, cache: &Cache) -> Result<Seen<'a>, Error> {
     let settings = options.settings();
     if bytes.len() >= look::LARGE && options.only.is_empty() {
-        return look::all(bytes, &settings, cache);
+        look::all(bytes, &settings, cache)
+    } else {
+        look::some(bytes, &options.only, &settings, cache)
     }
-    let manifest = Manifest::parse_or_bad(bytes)?;
-    if let Some(id) = options.only.iter().find(|id| manifest.entry(id).is_none()) {
-        return Err(Error::usage(format!("no entry has the id '{id}'")).hint("swr check names every id"));
-    }
-    let entries: Vec<_> = manifest.lines.iter().map(|l| &l.entry).filter(|e| options.chooses(e)).collect();
-    let looked = look::some(&manifest.header, &entries, &settings, cache)?;
-    Ok((vec![Lines::of(manifest.lines)], looked))
 }
 
 impl Options {
-    fn chooses(&self, entry: &Entry) -> bool {
-        self.only.is_empty() || self.only.iter().any(|id| *id == entry.id)
-    }
-
     fn settings(&self) -> look::Settings {
         let jobs = self.jobs.unwrap_or_else(engine::threads::available).clamp(1, 8);
         look::Settings { deep: self.deep, json: self.json, jobs }

@@ -14,7 +14,7 @@ use files::open::Refusal as NotOpened;
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Sha256, Sha512};
-use workspace::{Manifest, Signature};
+use workspace::{Signature, Signed};
 use zeroize::Zeroizing;
 
 /// The algorithm's name in a signature line.
@@ -159,16 +159,16 @@ impl SigningKey {
         Signature { algorithm: ALGORITHM.into(), key: self.id(), value: Sha(tag.into()).hex() }
     }
 
-    /// Whether one signature line of `manifest` is this key's over its exact body.
-    pub fn check(&self, manifest: &Manifest) -> Result<(), Refusal> {
-        if manifest.signatures.is_empty() {
+    /// Whether one signature line is this key's over exactly these bytes.
+    pub fn check(&self, signed: Signed) -> Result<(), Refusal> {
+        if signed.signatures.is_empty() {
             return Err(Refusal::Unsigned);
         }
         let id = self.id();
         let mut refusal = Refusal::OtherKey;
-        for line in manifest.signatures.iter().filter(|l| l.algorithm == ALGORITHM && l.key == id) {
+        for line in signed.signatures.iter().filter(|l| l.algorithm == ALGORITHM && l.key == id) {
             let tag = Sha::from_hex(&line.value).ok_or(Refusal::Altered)?;
-            if self.mac(&manifest.body).verify_slice(&tag.0).is_ok() {
+            if self.mac(signed.body).verify_slice(&tag.0).is_ok() {
                 return Ok(());
             }
             refusal = Refusal::Altered;
@@ -198,6 +198,8 @@ impl SigningKey {
 
 #[cfg(test)]
 mod tests {
+    use workspace::Manifest;
+
     use super::*;
 
     const BODY: &str = "{\"swr\":1,\"seq\":1,\"created\":\"\",\"signer\":\"\",\"root\":\"~\"}\n";
@@ -214,15 +216,15 @@ mod tests {
     fn only_the_signed_bytes_are_accepted() {
         let mine = key(1);
         let good = signed(&mine, BODY);
-        assert_eq!(mine.check(&Manifest::parse(&good).unwrap()), Ok(()));
-        assert_eq!(key(2).check(&Manifest::parse(&good).unwrap()), Err(Refusal::OtherKey));
-        assert_eq!(mine.check(&Manifest::parse(BODY.as_bytes()).unwrap()), Err(Refusal::Unsigned));
+        assert_eq!(mine.check(Manifest::parse(&good).unwrap().signed()), Ok(()));
+        assert_eq!(key(2).check(Manifest::parse(&good).unwrap().signed()), Err(Refusal::OtherKey));
+        assert_eq!(mine.check(Manifest::parse(BODY.as_bytes()).unwrap().signed()), Err(Refusal::Unsigned));
         let mut accepted = 0;
         for at in 0..good.len() {
             for bit in 0..8 {
                 let mut bad = good.clone();
                 bad[at] ^= 1 << bit;
-                if Manifest::parse(&bad).is_ok_and(|m| mine.check(&m).is_ok()) {
+                if Manifest::parse(&bad).is_ok_and(|m| mine.check(m.signed()).is_ok()) {
                     // A hexadecimal digit in the other case is the same tag.
                     assert!(bad.eq_ignore_ascii_case(&good), "byte {at}");
                     accepted += 1;
@@ -237,6 +239,6 @@ mod tests {
         let mine = key(1);
         let other = BODY.replace("\"seq\":1", "\"seq\":2");
         let forged = format!("{other}{}\n", mine.sign(BODY.as_bytes()).to_json());
-        assert_eq!(mine.check(&Manifest::parse(forged.as_bytes()).unwrap()), Err(Refusal::Altered));
+        assert_eq!(mine.check(Manifest::parse(forged.as_bytes()).unwrap().signed()), Err(Refusal::Altered));
     }
 }

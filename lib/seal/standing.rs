@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use contract::{Error, Fix, exit, message};
 use files::digest::Sha;
-use workspace::Manifest;
+use workspace::Signed;
+use workspace::accepted::{self, Accepted};
 use workspace::json::{self, Json};
 
 use crate::signing::{Access, Refusal, SigningKey};
@@ -18,6 +19,7 @@ use crate::signing::{Access, Refusal, SigningKey};
 /// Contents remembered as signed.
 const REMEMBERED: usize = 64;
 const LIMIT: u64 = 64 << 10;
+const SIGN: &str = "read it, then swr sign";
 
 /// What a manifest is to this box.
 pub enum Standing {
@@ -32,35 +34,50 @@ pub enum Standing {
     Refused {
         /// The cause.
         why: String,
-        /// The next command, where it is about the key.
-        hint: Option<String>,
+        /// The next command.
+        hint: String,
     },
 }
 
 impl Standing {
-    /// Judges a manifest with the key in `home`, without writing anything.
-    pub fn of(home: &Path, manifest: &Manifest) -> Result<Self, Error> {
+    /// Judges a manifest with the key in `home` and what was accepted before, without writing anything.
+    pub fn of(home: &Path, accepted: &Accepted, signed: Signed) -> Result<Self, Error> {
+        let refused = |why: String, hint: &str| Ok(Self::Refused { why, hint: hint.to_owned() });
         let path = key_path(home);
         let (key, access) = match SigningKey::read(&path) {
             Ok(Some(found)) => found,
-            Ok(None) => return Ok(Self::Refused { why: Refusal::NoKey.words().to_owned(), hint: None }),
+            Ok(None) => return refused(Refusal::NoKey.words().to_owned(), SIGN),
             Err(unfit) if unfit.code == exit::swr::MANIFEST => {
-                return Ok(Self::Refused { why: unfit.message, hint: unfit.hint });
+                return refused(unfit.message, unfit.hint.as_deref().unwrap_or(SIGN));
             }
             Err(trouble) => return Err(trouble),
         };
-        if let Err(refusal) = key.check(manifest) {
-            return Ok(Self::Refused { why: refusal.words().to_owned(), hint: None });
+        if let Err(refusal) = key.check(signed) {
+            return refused(refusal.words().to_owned(), SIGN);
         }
         if let Access::Open(mode) = access
-            && !is_recorded(home, manifest.digest())
+            && !is_recorded(home, signed.digest())
         {
             let why =
                 format!("{}, and this content is not recorded as signed here", access_words(&path, mode));
-            return Ok(Self::Refused { why, hint: Some(close_hint(home)) });
+            return refused(why, &close_hint(home));
         }
-        Ok(Self::Signed { key: key.id(), access })
+        let key = key.id();
+        match accepted.highest(&key).filter(|highest| signed.seq < *highest) {
+            // Its signature is good, so signing alone would leave it as it is.
+            Some(highest) => refused(accepted::old(signed.seq, highest), "read it, then swr sign --again"),
+            None => Ok(Self::Signed { key, access }),
+        }
     }
+}
+
+/// What would keep `swr-restore` from running, and the next command; `None` when nothing would.
+pub fn refusal(home: &Path, signed: Signed) -> Result<Option<(String, String)>, Error> {
+    let accepted = Accepted::of(home)?;
+    Ok(match Standing::of(home, &accepted, signed)? {
+        Standing::Refused { why, hint } if !accepted.approves(signed.digest()) => Some((why, hint)),
+        _ => None,
+    })
 }
 
 /// Where the key is.

@@ -1,8 +1,8 @@
 //! What this box accepted before: the highest seq of each signing key, and the digests that were approved.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use contract::Error;
 use files::digest::Sha;
 
 use crate::json::{self, Json};
@@ -18,11 +18,13 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Reads it; a missing one accepted nothing. A line that cannot be read is skipped: forgetting an approval is safe,
-    /// and the highest seq has one line each.
-    pub fn load(path: &Path) -> io::Result<Self> {
+    /// What was accepted in a home; where there is no file, nothing. A line that cannot be read is skipped: forgetting an
+    /// approval is safe, and the highest seq has one line each.
+    pub fn of(home: &Path) -> Result<Self, Error> {
+        let path = path(home);
+        let lines = files::records::read(&path, LIMIT);
         let mut accepted = Self::default();
-        for line in files::records::read(path, LIMIT)? {
+        for line in lines.map_err(|cause| Error::io("read", path.as_os_str(), &cause))? {
             let Ok(Json::Object(pairs)) = json::parse(&line) else { continue };
             let get = |key: &str| pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v);
             match (get("key"), get("seq"), get("approved")) {
@@ -45,6 +47,11 @@ impl Accepted {
     pub fn approves(&self, digest: Sha) -> bool {
         self.approved.contains(&digest)
     }
+}
+
+/// Where it is.
+pub fn path(home: &Path) -> PathBuf {
+    home.join("accepted.jsonl")
 }
 
 /// Why a manifest of this seq is refused where `highest` was accepted before.

@@ -32,4 +32,4 @@ static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 mod private_home;
 
 pub use entry::{Entry, Member, Shape};
-pub use manifest::{Header, Line, Manifest, Signature};
+pub use manifest::{Header, Line, Manifest, Signature, Signed};

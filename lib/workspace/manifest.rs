@@ -11,7 +11,7 @@ use files::digest::Sha;
 use crate::entry::Entry;
 use crate::fields::{Object, Path, Short, Text, fields};
 use crate::json;
-use crate::reading::{self, Lines, Reading};
+use crate::reading::Reading;
 
 /// What is said of a manifest of another version.
 const VERSION: &str = "and this swr reads version 1";
@@ -75,6 +75,26 @@ pub struct Signature {
 fields! {
     /// The header line.
     Head<'a> { swr: u64, seq: u64, created: Text<Short<'a>>, signer: Text<Short<'a>>, root: Text<Path> }
+}
+
+/// What a signature is about: exact bytes, and the lines below them.
+#[derive(Clone, Copy, Debug)]
+pub struct Signed<'a> {
+    /// Of the header in these bytes.
+    pub seq: u64,
+    /// Everything above the first signature line.
+    pub body: &'a [u8],
+    /// Unchecked.
+    pub signatures: &'a [Signature],
+}
+
+impl Signed<'_> {
+    /// SHA-256 of the body: what a digest approval names.
+    pub fn digest(&self) -> Sha {
+        let mut hasher = files::digest::Hasher::default();
+        hasher.update(self.body);
+        hasher.finish()
+    }
 }
 
 impl Header {
@@ -151,13 +171,11 @@ impl Manifest {
 
     /// Parses exact bytes. Every deviation is an error in words that names the line.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let mut reading = Reading::begin(bytes)?;
-        let lines = reading.piece(usize::MAX).map_or_else(|| Ok(Lines::default()), |piece| piece.read())?;
-        reading::check(std::slice::from_ref(&lines))?;
+        let (header, lines) = Reading::whole(bytes)?;
         let body = bytes[..lines.end.unwrap_or(bytes.len())].to_vec();
         let owned = |line: Line| Line { entry: line.entry.into_owned(), raw: line.raw };
         let entries = lines.entries.into_iter().map(owned).collect();
-        Ok(Self { header: reading.header, lines: entries, body, signatures: lines.signatures })
+        Ok(Self { header, lines: entries, body, signatures: lines.signatures })
     }
 
     /// Parses, or ends with the contract's `bad`, 4.
@@ -214,11 +232,14 @@ impl Manifest {
         bytes
     }
 
+    /// What its signatures are about.
+    pub fn signed(&self) -> Signed<'_> {
+        Signed { seq: self.header.seq, body: &self.body, signatures: &self.signatures }
+    }
+
     /// SHA-256 of the body: what a digest approval names.
     pub fn digest(&self) -> Sha {
-        let mut hasher = files::digest::Hasher::default();
-        hasher.update(&self.body);
-        hasher.finish()
+        self.signed().digest()
     }
 }
 

@@ -72,6 +72,14 @@ impl<'a> Reading<'a> {
         Ok(Self { header, rest: Piece { text: rest, number: 2, at: first.len() + 1, most: 0 } })
     }
 
+    /// The header and all lines, checked.
+    pub fn whole(bytes: &'a [u8]) -> Result<(Header, Lines<'a>), String> {
+        let mut reading = Self::begin(bytes)?;
+        let lines = reading.piece(usize::MAX).map_or_else(|| Ok(Lines::default()), |piece| piece.read())?;
+        check(std::slice::from_ref(&lines))?;
+        Ok((reading.header, lines))
+    }
+
     /// The next lines, at most `most`; `None` at the end.
     pub fn piece(&mut self, most: usize) -> Option<Piece<'a>> {
         let all = self.rest;
@@ -111,11 +119,6 @@ impl<'a> Piece<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The entries of a whole manifest.
-    pub fn of(entries: Vec<Line<'a>>) -> Self {
-        Self { entries, ..Self::default() }
-    }
-
     fn take(&mut self, item: Item<'a>, at: Range<usize>) -> Result<(), String> {
         if at.len() > LINE {
             return Err(format!("longer than {LINE} bytes"));
@@ -159,6 +162,12 @@ impl<'a> Item<'a> {
 }
 
 const BELOW: &str = "an entry below a signature";
+
+/// The signatures of a manifest in pieces, and where the bytes end that they are about.
+pub fn signatures(pieces: &[Lines], bytes: &[u8]) -> (Vec<Signature>, usize) {
+    let all = pieces.iter().flat_map(|piece| &piece.signatures).cloned().collect();
+    (all, pieces.iter().find_map(|piece| piece.end).unwrap_or(bytes.len()))
+}
 
 /// What only all pieces of a manifest together show, in their order: how many lines there are, and no id twice.
 pub fn check(pieces: &[Lines]) -> Result<(), String> {
