@@ -88,3 +88,32 @@ fn a_wrong_line_anywhere_is_one_bad_line_and_nothing_else() {
         }
     }
 }
+
+#[test]
+fn needs_that_cannot_be_met_are_seen_among_many_that_can() {
+    let mut b = many();
+    let mut need = |id: &str, needs: &[&str]| {
+        let mut entry = b.manifest.entry(id).unwrap().clone();
+        entry.needs = needs.iter().map(|n| (*n).to_owned().into()).collect();
+        b.manifest.put(entry);
+        b.write(&b.manifest.to_bytes());
+        let mut said = Vec::new();
+        for jobs in ["1", "4"] {
+            let out = verify(&b, &["--jobs", jobs]);
+            let faults: Vec<_> =
+                out.out().lines().filter(|l| !l.starts_with("ok\t")).map(str::to_owned).collect();
+            said.push((out.code, faults));
+        }
+        assert_eq!(said[0], said[1]);
+        said.remove(0)
+    };
+    assert_eq!(need("many-600", &["many-1", "t"]), (0, vec![]), "further up");
+    assert_eq!(need("many-2", &["many-600", "many-650"]), (0, vec![]), "further down");
+    let cycle = need("many-1", &["many-2"]);
+    assert_eq!((cycle.0, cycle.1.len()), (1, 1), "{cycle:?}");
+    assert!(cycle.1[0].starts_with("degraded\tmanifest\tneeds\tcycle of needs: "), "{cycle:?}");
+    assert_eq!(need("many-1", &[]), (0, vec![]));
+    let unknown = need("many-300", &["nobody"]);
+    let words = "degraded\tmanifest\tneeds\tmany-300 needs 'nobody', which no entry is";
+    assert_eq!(unknown, (1, vec![words.to_owned()]));
+}

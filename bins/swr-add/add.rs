@@ -11,7 +11,7 @@ use models::Manifest as Models;
 use workspace::capture::{self, As, TreeOptions};
 use workspace::entry::is_id;
 use workspace::place::{Places, root_path};
-use workspace::{Entry, Manifest, Shape, name, wipe};
+use workspace::{Entry, Manifest, Shape, content, name, wipe};
 
 use crate::{Options, no_id};
 
@@ -61,7 +61,7 @@ pub(crate) fn capture_entry(
         sentinels: or(&options.sentinels, keep.sentinels),
         count: or(&options.count, keep.count),
         hash: options.hash || keep.hash,
-        jobs: engine::threads::available(),
+        jobs: content::jobs(),
     };
     if let Some(kind) = options.kind
         && let Some(what) = capture::misfit(root, below, kind)
@@ -109,7 +109,7 @@ pub(crate) fn tree_options(shape: &Shape) -> TreeOptions {
             sentinels: sentinels.clone(),
             count: count.iter().map(|(file, _)| file.clone()).collect(),
             hash: merkle.is_some(),
-            jobs: engine::threads::available(),
+            jobs: content::jobs(),
         },
         _ => TreeOptions::default(),
     }

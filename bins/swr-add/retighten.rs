@@ -7,7 +7,7 @@ use contract::message::{note, quoted};
 use contract::{Error, clock, exit};
 use workspace::place::Places;
 use workspace::verify::{self, Depth};
-use workspace::{Entry, Manifest, Shape, capture};
+use workspace::{Entry, Manifest, Shape, capture, content};
 
 use crate::add::{kind_of, tree_options};
 
@@ -24,8 +24,7 @@ pub(crate) fn entries(manifest: &mut Manifest, ids: &[String]) -> Result<(), Err
         .collect();
     for entry in chosen {
         let (root, path) = places.of(&entry)?;
-        let depth =
-            Depth { deep: false, cache: None, now: clock::now().wall, jobs: engine::threads::available() };
+        let depth = Depth { deep: false, cache: None, now: clock::now().wall, jobs: content::jobs() };
         if let Some(finding) = verify::entry(root, &entry, path, &depth).findings.first() {
             let text = format!("{} is damaged ({})", entry.id, finding.detail);
             if ids.is_empty() {

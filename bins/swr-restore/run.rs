@@ -10,7 +10,7 @@ use contract::{Error, Fix, Report, State, Swr, Verdict, exit};
 use files::beneath::Root;
 use workspace::place::Places;
 use workspace::verify::{Finding, Repair};
-use workspace::{Entry, Manifest, order};
+use workspace::{Entry, Manifest, content, order};
 
 use crate::Options;
 use crate::journal::Journal;
@@ -47,7 +47,7 @@ pub(crate) fn run(
         journal: journal.as_ref(),
         quarantine: options.quarantine,
         deep: options.deep,
-        jobs: jobs(),
+        jobs: content::jobs(),
     };
     let resumed =
         before.filter(|u| options.resume && u.manifest == Some(digest)).map(|u| u.done).unwrap_or_default();
@@ -73,11 +73,6 @@ fn by_hand(root: &Root, entry: &Entry, path: &[u8], findings: &[Finding]) -> Str
     }
     let path = quoted(OsStr::from_bytes(&entry.path));
     format!("put a good copy at {place}; if the change was meant: swr add {path}, then swr sign")
-}
-
-/// Threads that hash. Not std's count: reading cgroups for it made this program 16 kB larger.
-fn jobs() -> usize {
-    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize).clamp(1, 8)
 }
 
 struct Restore<'a> {

@@ -30,6 +30,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) header: Header,
     pub(crate) lines: Vec<Lines<'a>>,
     pub(crate) looked: Vec<Looked>,
+    /// Whether nothing can be wrong with the needs.
+    pub(crate) is_met: bool,
 }
 
 /// What some entries look like, one result an entry and in their order, and the verdicts of that.
@@ -50,7 +52,8 @@ impl Settings {
         entries: impl ExactSizeIterator<Item = &'e Entry<'a>>,
         depth: &Depth,
     ) -> Result<Looked, Error> {
-        let mut looked = Looked { found: Vec::with_capacity(entries.len()), text: Part::new(self.json) };
+        let mut looked =
+            Looked { found: Vec::with_capacity(entries.len()), text: Part::new(self.json, entries.len()) };
         for entry in entries {
             let found = near.look(entry, depth)?;
             if found.findings.is_empty() {
@@ -88,7 +91,7 @@ pub(crate) fn some<'a>(
     let threads = settings.jobs.min(entries.len() / 8 + 1);
     let looked =
         shared(&places, &pieces, threads, |near, piece| settings.look(near, piece.iter().copied(), &depth))?;
-    Ok(Seen { header, lines: vec![lines], looked })
+    Ok(Seen { header, lines: vec![lines], looked, is_met: false })
 }
 
 /// Whether an entry is one of `only`, or that is empty.
@@ -109,8 +112,8 @@ pub(crate) fn all<'a>(bytes: &'a [u8], settings: &Settings, cache: &Cache) -> Re
     });
     let (lines, looked): (Vec<_>, Vec<_>) =
         done.map_err(|what: String| manifest::unusable(&what))?.into_iter().unzip();
-    reading::check(&lines).map_err(|what| manifest::unusable(&what))?;
-    Ok(Seen { header: reading.header, lines, looked: looked.into_iter().collect::<Result<_, _>>()? })
+    let is_met = reading::check(&lines).map_err(|what| manifest::unusable(&what))?;
+    Ok(Seen { header: reading.header, lines, looked: looked.into_iter().collect::<Result<_, _>>()?, is_met })
 }
 
 /// Does `work` for every item, `threads` of them at once; the results are in the order of the items, and so is the
@@ -151,8 +154,8 @@ pub(crate) fn remember(cache: &mut Cache, lines: &[Lines], looked: &[(&Entry, &F
     let ids: HashSet<&str> = lines.iter().flat_map(|l| &l.entries).map(|l| &*l.entry.id).collect();
     cache.retain(|id| ids.contains(id));
     for (entry, found) in looked {
-        if let Some((fingerprint, hash)) = found.hashed {
-            cache.put(&entry.id, fingerprint, hash, now);
+        if let Some(hashed) = &found.hashed {
+            cache.put(&entry.id, hashed.0, hashed.1, now);
         }
     }
 }

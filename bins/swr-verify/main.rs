@@ -11,7 +11,7 @@ use contract::message::{hint, note};
 use contract::{Args, Code, Error, Kind, Report, State, Swr, Verdict, exit, home};
 use seal::standing;
 use workspace::cache::{self, Cache};
-use workspace::{Signed, order, read, reading, wipe};
+use workspace::{Signed, content, order, read, reading, wipe};
 
 use look::Seen;
 
@@ -48,7 +48,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
         Ok(looked) => ManuallyDrop::new(looked),
         Err(error) => return bad(error, &mut report),
     };
-    let Seen { lines, looked, .. } = &*kept;
+    let Seen { lines, looked, is_met, .. } = &*kept;
     for part in looked {
         report.say_part(&part.text)?;
     }
@@ -66,7 +66,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
             report.say(&Verdict::new(State::Degraded, Kind::Manifest, signature.name, signature.why))?;
         }
     }
-    let mut faults = order::faults(all());
+    let mut faults = if *is_met { Vec::new() } else { order::faults(all()) };
     faults.retain(|f| f.concerns(&options.only));
     for fault in &faults {
         report.say(&fault.verdict())?;
@@ -124,7 +124,7 @@ fn look<'a>(bytes: &'a [u8], options: &Options, cache: &Cache) -> Result<Seen<'a
 
 impl Options {
     fn settings(&self) -> look::Settings {
-        let jobs = self.jobs.unwrap_or_else(engine::threads::available).clamp(1, 8);
+        let jobs = self.jobs.map_or_else(content::jobs, |n| n.clamp(1, 8));
         look::Settings { deep: self.deep, json: self.json, jobs }
     }
 }

@@ -245,9 +245,9 @@ pub struct Part<F: Family> {
 }
 
 impl<F: Family> Part<F> {
-    /// A part of a report that prints lines, or JSON objects with `json`.
-    pub fn new(json: bool) -> Self {
-        Self { json, worst: exit::OK, text: Vec::new(), family: PhantomData }
+    /// A part of a report that prints lines, or JSON objects with `json`; for so many verdicts, give or take.
+    pub fn new(json: bool, likely: usize) -> Self {
+        Self { json, worst: exit::OK, text: Vec::with_capacity(likely * 64), family: PhantomData }
     }
 
     /// Adds a verdict.

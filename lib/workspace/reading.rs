@@ -170,7 +170,8 @@ pub fn signatures(pieces: &[Lines], bytes: &[u8]) -> (Vec<Signature>, usize) {
 }
 
 /// What only all pieces of a manifest together show, in their order: how many lines there are, and no id twice.
-pub fn check(pieces: &[Lines]) -> Result<(), String> {
+/// Tells whether every need is an entry further up, so that nothing is wrong with any.
+pub fn check(pieces: &[Lines]) -> Result<bool, String> {
     let signed = pieces.iter().skip_while(|piece| piece.signatures.is_empty()).skip(1);
     if let Some(piece) = { signed }.find(|piece| !piece.entries.is_empty()) {
         return Err(format!("line {}: {BELOW}", piece.number));
@@ -183,8 +184,13 @@ pub fn check(pieces: &[Lines]) -> Result<(), String> {
         return Err(format!("more than {SIGNATURES} signatures"));
     }
     let mut seen = HashSet::with_capacity(entries);
+    let mut is_met = true;
     // All entries are above the signatures, and the header is the first line.
-    let mut ids = pieces.iter().flat_map(|piece| &piece.entries).map(|line| &line.entry.id).zip(2..);
-    let twice = ids.find(|(id, _)| !seen.insert(&***id));
-    twice.map_or(Ok(()), |(id, number)| Err(format!("line {number}: the id '{id}' stands twice")))
+    for (Line { entry, .. }, number) in pieces.iter().flat_map(|piece| &piece.entries).zip(2..) {
+        is_met &= entry.needs.iter().all(|need| seen.contains(&**need));
+        if !seen.insert(&*entry.id) {
+            return Err(format!("line {number}: the id '{}' stands twice", entry.id));
+        }
+    }
+    Ok(is_met)
 }

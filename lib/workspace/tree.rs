@@ -163,7 +163,7 @@ fn check_root(
         Ok(sha) if sha == want => {
             let settled =
                 cached.is_none() && cache::is_settled(walk.nodes.iter().map(|n| &n.print), depth.now);
-            result.hashed = settled.then_some((fingerprint, sha));
+            result.hashed = settled.then(|| Box::new((fingerprint, sha)));
             return true;
         }
         // Named findings say more than a root that differs.

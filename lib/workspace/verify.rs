@@ -114,7 +114,7 @@ pub struct Result {
     /// What it is known by when it is healthy.
     pub proof: Proof,
     /// Fingerprint and hash to record, when content was hashed.
-    pub hashed: Option<(Sha, Sha)>,
+    pub hashed: Option<Box<(Sha, Sha)>>,
 }
 
 impl Result {
@@ -251,7 +251,7 @@ fn hashed(
         Ok(Some(sha)) if sha == want => {
             result.proof = Proof::Content(print.size);
             let settled = cached.is_none() && cache::is_settled(std::iter::once(&print), depth.now);
-            result.hashed = settled.then_some((fingerprint, sha));
+            result.hashed = settled.then(|| Box::new((fingerprint, sha)));
         }
         Ok(Some(_)) => {
             let detail = format!("content differs, {} bytes as wanted", print.size);
@@ -295,7 +295,7 @@ fn blob(
             None => {
                 result.proof = proof;
                 let settled = cache::is_settled(std::iter::once(&print), depth.now);
-                result.hashed = settled.then_some((fingerprint, record));
+                result.hashed = settled.then(|| Box::new((fingerprint, record)));
             }
             Some(n) => {
                 let at = content::sample_offset(print.size, samples.len(), n);
