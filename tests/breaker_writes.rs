@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use breaker_calls::{Calls, START};
-use private_home::{Home, run, run_with};
+use private_home::{Home, copy_program, run, run_with};
 
 const LINES: &str =
     "failed\tmodel\tscout\tx\nok\tmodel\tpart\tx\nmissing\tmodel\tnew\tx\nfailed\tmodel\tnew\tx\n";
@@ -133,7 +133,7 @@ fn as_nobody(calls: &Calls, args: &[&str]) -> Command {
 
 /// Puts the program into the home, and gives it all to whom [`as_nobody`] runs as.
 fn give_away(calls: &Calls) {
-    fs::copy(env!("CARGO_BIN_EXE_breaker"), calls.home.path("breaker")).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_breaker"), &calls.home.path("breaker"));
     give(&calls.home.dir, 0o755);
 }
 

@@ -169,7 +169,7 @@ fn a_model_that_may_not_be_read_is_unknown() {
     let path = home.file("secret.gguf", corpus::good());
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     let own = home.path("gguf-verify");
-    fs::copy(env!("CARGO_BIN_EXE_gguf-verify"), &own).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_gguf-verify"), &own);
     let mut command = home.command(&own);
     command.arg("./secret.gguf");
     // Root reads everything, so the tool runs as nobody then.
@@ -265,7 +265,7 @@ fn without_a_manifest_a_path_is_checked_and_a_role_is_69() {
     // The program's own directory may hold a manifest of the build: look from elsewhere.
     let own = home.path("bin/gguf-verify");
     fs::create_dir(home.path("bin")).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_gguf-verify"), &own).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_gguf-verify"), &own);
     let output = run(home.command(&own).arg("scout"));
     assert_eq!(output.code, 69);
     assert_eq!(output.err().lines().count(), 2, "{}", output.err());

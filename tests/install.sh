@@ -11,7 +11,7 @@ case $UNDER in
     exit
     ;;
 esac
-unset SELFHEAL_BIN_DIR SELFHEAL_MANIFEST SWR_HOME
+unset SELFHEAL_BIN_DIR SELFHEAL_MANIFEST SWR_HOME TARGET # which make would hand on, and for that ask for again
 
 # What is there, without a list that has to be kept: each by its name below the prefix.
 there() {

@@ -140,7 +140,7 @@ fn wrong_usage_is_64_and_says_what_would_be_right() {
     }
     assert!(fake.ask(&["x", "wizard", "1"]).err().contains("auto, scout, spark, forge, sage, demo"));
     let output = run(fake.command(&["x", "auto", "1"]).env("SELFHEAL_MANIFEST", "/nowhere/manifest.json"));
-    assert_eq!(output.code, 74);
+    assert_eq!(output.code, 69);
     let output = run(fake.command(&["x", "auto", "1"]).env_remove("SELFHEAL_MANIFEST"));
     assert_eq!(output.code, 69);
     assert!(fake.calls().is_empty());
