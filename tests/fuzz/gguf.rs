@@ -10,10 +10,10 @@ mod gguf_oracle;
 
 use std::io;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use contract::State;
-use frame::{Random, SLOWEST, peak_memory_kb};
+use frame::{Random, SLOWEST, peak_memory_kb, timed};
 use gguf::Source;
 use gguf_file::{ARRAY, F32, GgufFile, STRING, U16, U32, Written, array, string};
 
@@ -32,18 +32,8 @@ fn run(count: u64, seed: u64) -> Result<(), String> {
         let mut random = Random::of(case, seed);
         let file = mutate(&bases, &mut random);
         let sparse = random.below(16) == 0;
-        // A machine that is busy elsewhere stretches a case now and then, not three times running.
-        let timed = || {
-            let start = Instant::now();
-            let answer = if sparse { gguf::examine(&Sparse(&file)) } else { gguf::examine(&&file[..]) };
-            (answer, start.elapsed())
-        };
-        let (answer, mut took) = timed();
-        for _ in 0..2 {
-            if took > SLOWEST {
-                took = took.min(timed().1);
-            }
-        }
+        let examine = || if sparse { gguf::examine(&Sparse(&file)) } else { gguf::examine(&&file[..]) };
+        let (answer, took) = timed(examine);
         if took > slowest.0 {
             slowest = (took, case);
         }

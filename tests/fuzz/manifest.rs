@@ -7,9 +7,9 @@
 mod frame;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use frame::{Random, SLOWEST, peak_memory_kb};
+use frame::{Random, SLOWEST, peak_memory_kb, timed};
 use workspace::reading::{self, Reading};
 use workspace::{Entry, Line, Manifest, json};
 
@@ -63,9 +63,8 @@ fn run(count: u64, seed: u64) -> Result<(), String> {
     for case in 0..count {
         let mut random = Random::of(case, seed);
         let bytes = mutate(&mut random);
-        let start = Instant::now();
-        let whole = Manifest::parse(&bytes);
-        slowest = slowest.max(start.elapsed());
+        let (whole, took) = timed(|| Manifest::parse(&bytes));
+        slowest = slowest.max(took);
         let size = 1 + random.below(4) * random.below(8);
         match (&whole, in_pieces(&bytes, size)) {
             (Ok(manifest), Ok(entries)) => {
