@@ -51,7 +51,8 @@ main() {
     [1234] | 74 | 75) return 5 ;;
     '')
       [ $stopped != 4 ] || return 4
-      printf 'turn-start-hook.sh: swr doctor did not end within %s s\nhint: swr restore --resume goes on\n' "${1-900}" >&2
+      printf 'turn-start-hook.sh: swr doctor did not end within %s s\nhint: %s/swr restore --resume goes on\n' \
+        "${1-900}" "$beside" >&2
       return 2
       ;;
   esac

@@ -4,6 +4,7 @@
 # shellcheck source=tests/harness.sh
 . "${0%/*}/harness.sh"
 unset SWR_HOME
+PATH=$root/sh:$PATH # where hints need not say which swr they mean
 out=$box/.out err=$box/.err
 
 swr() { under "$at/swr" "$@"; }
@@ -280,6 +281,18 @@ is 'an emptied program is not healthy: check' "$(refused check)" '69 2'
 is 'an emptied program is not healthy: doctor' "$(said doctor)" 69
 head -c 100000 /dev/zero >.local/bin/swr-verify
 is 'a program of zeros is not healthy' "$(said doctor)" 69
+
+# ---- a checkout in the home
+home checkout
+mkdir -p src/out
+for tool in "$root"/bins/*; do cp "$root/out/${tool##*/}" src/out/; done
+cp -R "$root/sh" "$root/Makefile" src/
+at=$HOME/src/sh
+is 'autopilot in a checkout: sh/ and out/' "$(said autopilot | tr ';' '\n' | grep -c 'ok selfheal$\|ok src-out$')$(ids | wc -w | tr -d ' ')" 22
+printf x >>src/out/sh-timeout
+is 'a rebuild is no damage' "$(said check --no-cache | cut -c 1)" 0
+rm src/out/run-guarded src/sh/selfheal.sh
+is 'a checkout without a program and without selfheal.sh' "$(said check | tr ';' '\n' | grep -c 'corrupt selfheal$\|corrupt src-out$')" 2
 
 # ---- the example of the documentation
 home reference
