@@ -191,7 +191,8 @@ fn check_root(
         }
         // Named findings say more than a root that differs.
         Ok(_) if result.findings.is_empty() => {
-            let detail = "its Merkle root differs: a content, a mode or a link was changed, or a member added or removed".to_owned();
+            let detail =
+                "content differs: a file or its mode was changed, or one was added or removed".to_owned();
             result.add(State::Corrupt, Repair::Recipe, detail);
         }
         Ok(_) => {}
