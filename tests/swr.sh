@@ -253,6 +253,8 @@ cp .local/bin/breaker "$box/.part" && head -c 20000 "$box/.part" >.local/bin/bre
 is 'half a program is not what autopilot tracks from now on' "$(swr autopilot 2>"$err" | grep -v '^ok' | cut -f 1,3 | tr '\t\n' ' ;')" \
   'short local-bin-breaker;degraded credential-loss;'
 cp "$box/.part" .local/bin/breaker
+printf x >>.local/bin/breaker
+is 'an upgraded program: damage until autopilot is run again' "$(said check | cut -c 1)$(said autopilot | cut -c 1)" 10
 
 mkdir "$box/alone"
 cp "$root/sh/swr" "$root/sh/swr-help" "$root/sh/swr-manifest" "$box/alone/"
