@@ -43,15 +43,24 @@ fn each_damage_has_its_cause_risk_dependents_and_fix() {
             &["missing: file absent", "dependents: m, t", "swr escrow f"][..],
         ),
         ("stripped\tfile\trun\tmode 0644", 1, &["execute bits", "sets the mode, runs no recipe"]),
-        ("short\tblob\tm\t9 bytes", 1, &["size cap", "needs:      f", "runs: hf-fetch m"]),
+        (
+            "short\tblob\tm\t9 bytes",
+            1,
+            &["size cap", "needs:      f", "swr restore --only f --only m (runs: hf-fetch m)"],
+        ),
         (
             "corrupt\ttree\tt\tsentinel missing: x",
             1,
             &["while it is emptied", "dependents: y", "runs: git clone"],
         ),
         ("missing\tfile\ty\tfile absent", 1, &["platforms sweep"]),
+        ("stripped\ttree\tt\tmode", 1, &["swr restore --only m --only f --only t (sets"]),
         ("missing\tfile\tl\tlink absent", 1, &["makes the link anew", "link to a\\nb"]),
-        ("unknown\tfile\tf\tcould not be checked: x", 1, &["nothing is repaired"]),
+        (
+            "unknown\tfile\tf\tcould not be checked: x",
+            1,
+            &["nothing is repaired", "ls -ld /", "/f shows", "then swr check --only f\n"],
+        ),
         ("failed\tfile\tf\trecipe ended 7", 2, &["failed: recipe ended 7"]),
         ("missing\tfile\tgone\tx", 1, &["the manifest has no such entry"]),
         ("bad\tmanifest\tsignature\taltered", 4, &["none is run until the manifest is signed"]),
@@ -74,8 +83,7 @@ fn each_damage_has_its_cause_risk_dependents_and_fix() {
 #[test]
 fn several_findings_of_one_entry_are_told_together_and_noise_is_not_told() {
     let b = example();
-    let out =
-        why(&b, "stripped\tfile\trun\tmode\ncorrupt\tfile\trun\tcontent\n\nok\tfile\tf\tx\n", &[]);
+    let out = why(&b, "stripped\tfile\trun\tmode\ncorrupt\tfile\trun\tcontent\n\nok\tfile\tf\tx\n", &[]);
     assert_eq!((out.code, out.out().matches("cause:").count(), out.out().matches("fix:").count()), (1, 2, 1));
     assert_eq!(why(&b, "ok\tfile\tf\tx\n", &[]).out(), "");
     let json = r#"{"state":"missing","kind":"file","subject":"f","detail":"file absent"}"#;

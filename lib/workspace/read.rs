@@ -36,8 +36,18 @@ pub fn file(path: &Path) -> Result<Vec<u8>, Error> {
     stream(from, meta.len()).map_err(|cause| Error::io("read", name, &cause))
 }
 
-/// What opens a file that could not be opened for want of permission: itself, or the first directory on the way that lets
-/// this user not through; `None` for another cause.
+/// What could not be written, and what makes it so that it can be.
+pub fn unwritable(path: &Path, cause: &std::io::Error) -> Error {
+    let hint = match cause.kind() {
+        std::io::ErrorKind::ReadOnlyFilesystem => Some("mount it writable, then run this again".into()),
+        _ => way_in(path, cause),
+    };
+    Error::io("write", path.as_os_str(), cause)
+        .hint(hint.unwrap_or_else(|| "make room on the disk, then run this again".into()))
+}
+
+/// What opens a file that could not be opened, or made, for want of permission: itself, or the first directory on the way
+/// that this user gets no further in; `None` for another cause.
 pub fn way_in(path: &Path, cause: &std::io::Error) -> Option<String> {
     if cause.kind() != std::io::ErrorKind::PermissionDenied {
         return None;
