@@ -57,11 +57,11 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
 fn pass_on(home: &Path, path: &Path, repair: bool) -> Result<Code, Error> {
     let mut turn = Turn { wall: clock::now().wall, states: Vec::new() };
     let mut input = Verdicts::open("swr check | swr stats --record, or swr doctor, which does both")?;
-    while let Some((line, verdict)) = input.read()? {
-        if let Some(verdict) = verdict {
-            take(&mut turn, &verdict);
+    while let Some(piece) = input.read()? {
+        if let Some(verdict) = &piece.verdict {
+            take(&mut turn, verdict);
         }
-        print(line)?;
+        print(piece.bytes)?;
     }
     if repair {
         // What is still damaged the look before has said: a second time it would be a second look.

@@ -45,7 +45,7 @@ fn from_verdicts(manifest: &Manifest, past: &[Survival]) -> Result<Code, Error> 
     let mut pending: Vec<Verdict> = Vec::new();
     let mut input = Verdicts::open("swr why ID explains an entry; or swr check | swr why")?;
     loop {
-        let read = input.read()?.map(|(_, verdict)| verdict);
+        let read = input.read()?.map(|piece| piece.verdict);
         let is_end = read.is_none();
         let verdict = read.flatten();
         let same = verdict.as_ref().is_some_and(|v| pending.first().is_none_or(|p| p.subject == v.subject));

@@ -24,6 +24,14 @@ pub struct Verdicts {
     noise: u64,
 }
 
+/// A line, or a piece of a long one.
+pub struct Piece<'a> {
+    /// As it came, with its newline.
+    pub bytes: &'a [u8],
+    /// What it says.
+    pub verdict: Option<Verdict>,
+}
+
 impl Verdicts {
     /// Standard input, which must be open and no terminal.
     pub fn open(example: &str) -> Result<Self, Error> {
@@ -31,8 +39,8 @@ impl Verdicts {
         Ok(Self { input, piece: Vec::new(), begins: true, code: exit::OK, good: 0, noise: 0 })
     }
 
-    /// The next line, or piece of a long one, as it came, and the verdict that it is; `None` at the end.
-    pub fn read(&mut self) -> Result<Option<(&[u8], Option<Verdict>)>, Error> {
+    /// The next line; `None` at the end.
+    pub fn read(&mut self) -> Result<Option<Piece<'_>>, Error> {
         self.piece.clear();
         let count = self.input.by_ref().take(LINE).read_until(b'\n', &mut self.piece);
         let count = count.map_err(|cause| Error::io("read", "standard input".as_ref(), &cause))?;
@@ -50,7 +58,7 @@ impl Verdicts {
         } else {
             self.noise += u64::from(!line.trim_ascii().is_empty());
         }
-        Ok(Some((&self.piece, verdict)))
+        Ok(Some(Piece { bytes: &self.piece, verdict }))
     }
 
     /// The worst of what was read. What was no verdict is said and counts as `unknown`, and so does, unless `may_be_none`,

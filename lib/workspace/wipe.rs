@@ -98,7 +98,7 @@ pub fn is_secret(path: &[u8]) -> bool {
     let text = String::from_utf8_lossy(path).to_lowercase();
     let is =
         |name: &&str| text.strip_suffix(*name).is_some_and(|front| front.is_empty() || front.ends_with('/'));
-    SECRETS.iter().any(is) || text.contains(".ssh/id_") && !text.ends_with(".pub")
+    SECRETS.iter().any(is) || text.contains(".ssh/id_") && text.strip_suffix(".pub").is_none()
 }
 
 /// Tier 0, or a name that says so.
