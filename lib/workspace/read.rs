@@ -6,6 +6,7 @@ use std::path::Path;
 
 use contract::{Error, Kind, Report, State, Swr, Verdict, exit, home, message, origin};
 use files::open::{self, Refusal};
+use rustix::process::geteuid;
 
 use crate::manifest::{LIMIT, Manifest};
 
@@ -52,15 +53,12 @@ pub fn way_in(path: &Path, cause: &std::io::Error) -> Option<String> {
     if cause.kind() != std::io::ErrorKind::PermissionDenied {
         return None;
     }
-    let below: Vec<&Path> = path.ancestors().filter(|p| !p.as_os_str().is_empty()).collect();
-    let shut = below.windows(2).rev().find(|w| w[0].symlink_metadata().is_err());
-    let (what, mode) = shut.map_or((path, "600"), |w| (w[1], "700"));
-    let me = rustix::process::geteuid().as_raw();
-    let name = message::quoted(what.as_os_str());
-    Some(match what.metadata() {
-        Ok(meta) if meta.uid() == me => format!("chmod {mode} {name}"),
-        _ => format!("run this as the owner, or let the owner chmod {mode} {name}"),
-    })
+    // What can be seen at all lies in directories that are open.
+    let seen = path.ancestors().find_map(|p| Some((p, p.metadata().ok()?)));
+    let (what, is_ours) = seen.map_or((path, false), |(p, meta)| (p, meta.uid() == geteuid().as_raw()));
+    let front = if is_ours { "" } else { "run this as the owner, or let the owner " };
+    let mode = if what == path { "600" } else { "700" };
+    Some(format!("{front}chmod {mode} {}", message::quoted(what.as_os_str())))
 }
 
 /// The manifest in these bytes; for tools that speak in verdicts: one that is missing or unusable is a `bad` line.
