@@ -12,6 +12,9 @@ use crate::journal::Journal;
 use crate::quarantine::{self, Aside};
 use crate::{native, recipe};
 
+/// Looks after native repairs at most: as many as a path has directories, or a tree pages of modes.
+const ROUNDS: usize = 200;
+
 /// What became of an entry.
 #[derive(Debug)]
 pub(crate) enum Outcome {
@@ -140,8 +143,11 @@ impl Bench<'_> {
     fn judge(&self, root: &Root, entry: &Entry, path: &[u8], was: &str, mut moved: Vec<Aside>) -> Outcome {
         let mut left = self.look(root, entry, path, true);
         let native = |f: &Finding| !matches!(f.repair, Repair::Nothing | Repair::Recipe);
-        // A recipe brings content; its modes are those of its umask.
-        if !left.is_empty() && left.iter().all(native) {
+        // A recipe brings content; its modes are those of its umask. And each directory that is opened again may show more.
+        for _ in 0..ROUNDS {
+            if left.is_empty() || !left.iter().all(native) {
+                break;
+            }
             if let Err(why) = self.natively(root, entry, path, &left, &mut moved) {
                 return Outcome::Failed(why);
             }

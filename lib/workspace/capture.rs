@@ -9,7 +9,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use crate::entry::{Member, MemberKind, Shape};
 use crate::walk::{self, Walk, What};
 use crate::work::Counted;
-use crate::{content, name, repository, tree, verify};
+use crate::{content, modes, name, repository, tree, verify};
 
 /// A file at least this large is a blob unless it is asked for otherwise.
 pub const BLOB: u64 = 1 << 20;
@@ -68,7 +68,7 @@ pub fn shape(root: &Root, path: &[u8], kind: As, options: &TreeOptions) -> Resul
             let target = root.place(path).and_then(|p| p.link_target()).map_err(|e| failed(&e))?;
             Ok(Shape::Link { target })
         }
-        FileType::Directory => directory(root, path, options),
+        FileType::Directory => directory(root, path, mode, options),
         FileType::RegularFile => {
             let print = beneath::print_of(&stat);
             regular(root, path, kind, mode, &print).map_err(|e| failed(&e))
@@ -92,7 +92,7 @@ fn regular(root: &Root, path: &[u8], kind: As, mode: u32, print: &Print) -> io::
     Ok(Shape::File { size, sha256, mode, escrow: None })
 }
 
-fn directory(root: &Root, path: &[u8], options: &TreeOptions) -> Result<Shape, String> {
+fn directory(root: &Root, path: &[u8], own: u32, options: &TreeOptions) -> Result<Shape, String> {
     let text = name::encode(path);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
     let dir = root
@@ -128,7 +128,7 @@ fn directory(root: &Root, path: &[u8], options: &TreeOptions) -> Result<Shape, S
         files: bound(files),
         bytes: bound(bytes),
         count,
-        members: members(&walk, counted),
+        members: members(&walk, counted, own & 0o7777),
         git: (!options.hash).then(|| repository::all(&walk, counted)),
         merkle,
     })
@@ -139,8 +139,8 @@ fn bound(count: u64) -> u64 {
     count - count / 100 * TOLERANCE
 }
 
-/// What a platform loses silently: execute bits, links, empty directories.
-fn members(walk: &Walk, counted: Counted) -> Vec<Member> {
+/// What a platform loses silently: execute bits, links, empty directories, and that something was closed to others.
+fn members(walk: &Walk, counted: Counted, own: u32) -> Vec<Member> {
     let special = walk.nodes.iter().filter(|n| counted.may_be_member(n)).filter_map(|node| {
         let what = match &node.what {
             What::File if node.mode & 0o111 != 0 => MemberKind::File(node.mode),
@@ -150,5 +150,9 @@ fn members(walk: &Walk, counted: Counted) -> Vec<Member> {
         };
         Some(Member { path: node.path.clone(), what })
     });
-    special.take(MEMBERS).collect()
+    let mut members = modes::closed(walk, own, |node| counted.has(node));
+    members.extend(special);
+    members.truncate(MEMBERS);
+    members.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    members
 }

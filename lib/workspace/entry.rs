@@ -90,7 +90,7 @@ pub enum Shape {
 /// A tree's member that is more than a plain file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// Relative to the tree, any bytes.
+    /// Relative to the tree, any bytes; `.` is the tree's own directory.
     pub path: Vec<u8>,
     /// What it is.
     pub what: MemberKind,
@@ -101,7 +101,7 @@ pub struct Member {
 pub enum MemberKind {
     /// A regular file with these permission bits.
     File(u32),
-    /// A directory with these permission bits, recorded because it is empty.
+    /// A directory with these permission bits, recorded because it is empty, or the tree's own because it is closed.
     Empty(u32),
     /// A symbolic link to this target.
     Link(Vec<u8>),
@@ -214,11 +214,14 @@ fields! {
 
 fields! {
     /// A tree's member.
-    MemberFields<'a> { path: Text<Below>, dir: bool, mode: Text<Mode>, target: Text<Path> }
+    MemberFields<'a> { path: Text<Within>, dir: bool, mode: Text<Mode>, target: Text<Path> }
 }
 
 /// An entry's name.
 pub(crate) struct Id<'a>(Cow<'a, str>);
+
+/// Where a tree's member is.
+pub(crate) struct Within(Vec<u8>);
 
 /// Where an entry is.
 pub(crate) struct Place<'a>(Cow<'a, [u8]>);
@@ -237,6 +240,14 @@ impl<'a> FromText<'a> for Place<'a> {
     fn from_text(text: Cow<'a, str>) -> Option<Self> {
         let below = |path: &Cow<[u8]>| name::is_contained(path.strip_prefix(b"~/").unwrap_or(path));
         name::decoded(text).filter(below).map(Self)
+    }
+}
+
+impl<'a> FromText<'a> for Within {
+    const IS: &'static str = "a path below its tree, or '.'";
+
+    fn from_text(text: Cow<'a, str>) -> Option<Self> {
+        if text == "." { Some(Self(b".".to_vec())) } else { Below::from_text(text).map(|path| Self(path.0)) }
     }
 }
 

@@ -11,6 +11,7 @@ pub mod history;
 pub mod json;
 pub mod manifest;
 pub mod merkle;
+mod modes;
 pub mod name;
 pub mod order;
 pub mod place;

@@ -7,17 +7,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use contract::State;
 use files::beneath::Root;
 use files::digest::Sha;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, Stat};
 
 use crate::entry::{Entry, Member, MemberKind, Shape};
 use crate::verify::{Depth, Proof, Repair, Result};
 use crate::walk::{self, Node, Walk, What};
 use crate::work::Counted;
-use crate::{cache, content, merkle, name, repository};
+use crate::{cache, content, merkle, modes, name, repository};
 
-/// Looks at a tree; `path` is a directory.
-pub(crate) fn check(root: &Root, entry: &Entry, path: &[u8], depth: &Depth, result: &mut Result) {
+/// Looks at a tree; `path` is a directory, and `stat` of it.
+pub(crate) fn check(
+    root: &Root,
+    entry: &Entry,
+    path: &[u8],
+    stat: &Stat,
+    depth: &Depth,
+    result: &mut Result,
+) {
     let Shape::Tree { sentinels, files, bytes, count, members, git, merkle } = &entry.shape else { return };
+    if let Some(shut) = modes::shut_dir(stat, path, ".") {
+        result.findings.push(shut);
+        return;
+    }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
     let dir = match root.open_at(path, flags, Mode::empty()) {
         Ok(dir) => dir,
@@ -26,8 +37,13 @@ pub(crate) fn check(root: &Root, entry: &Entry, path: &[u8], depth: &Depth, resu
     let walk = walk::tree(&dir, depth.jobs);
     let counted = Counted::of(path, git.is_some(), merkle.is_some());
     let (have_files, have_bytes) = totals(&walk, counted);
-    for (path, cause) in walk.unreadable.iter().take(8) {
-        result.unknown(&format!("'{}': ", name::encode(path)), cause);
+    for (member, cause) in walk.unreadable.iter().take(modes::SAID) {
+        let (text, at) = (name::encode(member), [path, b"/", member].concat());
+        let shut = root.stat(&at).ok().and_then(|stat| modes::shut_dir(&stat, &at, &text));
+        match shut {
+            Some(finding) => result.findings.push(finding),
+            None => result.unknown(&format!("'{text}': "), cause),
+        }
     }
     if !walk.unreadable.is_empty() {
         return;
@@ -50,8 +66,13 @@ pub(crate) fn check(root: &Root, entry: &Entry, path: &[u8], depth: &Depth, resu
         result.findings.extend(repository::check(&walk, path, git));
     }
     for member in members {
-        check_member(&walk, path, member, result);
+        if member.path == b"." {
+            result.findings.extend(modes::opened(member, stat.st_mode & 0o7777, path));
+        } else {
+            check_member(&walk, path, member, result);
+        }
     }
+    result.findings.extend(modes::shut_files(&walk, path, members));
     let proof =
         |content| Proof::Tree { files: have_files, bytes: have_bytes, sentinels: sentinels.len(), content };
     result.proof = proof(false);
@@ -100,7 +121,9 @@ fn check_member(walk: &Walk, tree: &[u8], member: &Member, result: &mut Result) 
     let found = find(walk, &member.path);
     match (&member.what, found) {
         (MemberKind::File(mode), Some(node)) if node.what == What::File => {
-            if node.mode & 0o111 != mode & 0o111 {
+            if node.mode & 0o111 == mode & 0o111 {
+                result.findings.extend(modes::opened(member, node.mode, &path));
+            } else {
                 let detail =
                     format!("mode {:04o} of '{text}', execute bit differs (want {mode:04o})", node.mode);
                 result.add(State::Stripped, Repair::Mode(path, *mode), detail);
@@ -168,7 +191,8 @@ fn check_root(
         }
         // Named findings say more than a root that differs.
         Ok(_) if result.findings.is_empty() => {
-            let detail = "content differs: a file was changed, added or removed".to_owned();
+            let detail =
+                "content differs: a file or its mode was changed, or one was added or removed".to_owned();
             result.add(State::Corrupt, Repair::Recipe, detail);
         }
         Ok(_) => {}

@@ -158,7 +158,7 @@ pub fn known(root: &Root, entry: &Entry, path: &[u8], stat: io::Result<Stat>, de
             let detail = format!("{} in place of a directory", kind_words(&stat));
             result.add(State::Corrupt, Repair::Recipe, detail);
         }
-        Shape::Tree { .. } => tree::check(root, entry, path, depth, &mut result),
+        Shape::Tree { .. } => tree::check(root, entry, path, &stat, depth, &mut result),
         Shape::File { .. } | Shape::Blob { .. } if beneath::kind_of(&stat) != FileType::RegularFile => {
             let detail = format!("{} in place of a file", kind_words(&stat));
             result.add(State::Corrupt, whole(entry, path), detail);
