@@ -95,13 +95,7 @@ impl SigningKey {
             Err(NotOpened::Io(cause)) => match cause.raw_os_error() {
                 Some(libc::ENOENT) => return Ok(None),
                 Some(libc::ELOOP) => return Err(refuse("is a link", anew)),
-                _ => {
-                    let unreadable = failed(&cause);
-                    return Err(match workspace::read::way_in(path, &cause) {
-                        Some(hint) => unreadable.hint(hint),
-                        None => unreadable,
-                    });
-                }
+                _ => return Err(Error { hint: workspace::read::way_in(path, &cause), ..failed(&cause) }),
             },
         };
         if meta.size() != SECRET as u64 {

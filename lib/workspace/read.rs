@@ -17,7 +17,7 @@ const NAMED: &str = "--manifest takes the file of a manifest; without it this bo
 /// The exact bytes of a manifest file; missing is `bad`, 4.
 pub fn file(path: &Path) -> Result<Vec<u8>, Error> {
     let name = path.as_os_str();
-    let is_own = home::swr_home().is_ok_and(|home| path == home.join("manifest.jsonl"));
+    let is_own = home::swr_home().is_ok_and(|home| name == home.join("manifest.jsonl").as_os_str());
     let (from, meta) = open::regular(path).map_err(|refusal| match refusal {
         Refusal::Io(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
             Error::new(exit::swr::MANIFEST, format!("there is no manifest at {}", message::quoted(name)))
@@ -54,10 +54,16 @@ pub fn way_in(path: &Path, cause: &std::io::Error) -> Option<String> {
         return None;
     }
     // What can be seen at all lies in directories that are open.
-    let seen = path.ancestors().find_map(|p| Some((p, p.metadata().ok()?)));
-    let (what, is_ours) = seen.map_or((path, false), |(p, meta)| (p, meta.uid() == geteuid().as_raw()));
-    let front = if is_ours { "" } else { "run this as the owner, or let the owner " };
-    let mode = if what == path { "600" } else { "700" };
+    let (mut what, mut mode) = (path, "600");
+    let owner = loop {
+        match (what.metadata(), what.parent()) {
+            (Ok(meta), _) => break Some(meta.uid()),
+            (Err(_), None) => break None,
+            (Err(_), Some(above)) => (what, mode) = (above, "700"),
+        }
+    };
+    let front =
+        if owner == Some(geteuid().as_raw()) { "" } else { "run this as the owner, or let the owner " };
     Some(format!("{front}chmod {mode} {}", message::quoted(what.as_os_str())))
 }
 
