@@ -81,9 +81,10 @@ install: all ## programs, sh/, manifest.json, man pages and completions below DE
 	@echo 'installed in $(DESTDIR)$(PREFIX)'
 
 uninstall: ## remove again what install puts there, and nothing else
-	@[ -f '$(DESTDIR)$(PREFIX)/share/selfheal/manifest.json' ] || { echo 'nothing is installed in $(DESTDIR)$(PREFIX)' >&2; exit 1; }
+	@[ -d '$(DESTDIR)$(PREFIX)/share/selfheal' ] || { echo 'nothing is installed in $(DESTDIR)$(PREFIX)' >&2; exit 1; }
 	@{ $(parts); } | while read -r mode from to; do rm -f '$(DESTDIR)$(PREFIX)/'$$to || exit 1; done
-	@rmdir '$(DESTDIR)$(PREFIX)/share/selfheal/sh' '$(DESTDIR)$(PREFIX)/share/selfheal'
+	@rmdir '$(DESTDIR)$(PREFIX)/share/selfheal/sh' '$(DESTDIR)$(PREFIX)/share/selfheal' 2>/dev/null || :
+	@[ ! -d '$(DESTDIR)$(PREFIX)/share/selfheal' ] || echo 'left, because it is not ours: what is in $(DESTDIR)$(PREFIX)/share/selfheal'
 	@echo 'removed from $(DESTDIR)$(PREFIX)'
 
 shim: all ## copies of the programs in ~/.shim

@@ -57,9 +57,10 @@ main() {
   fi
 
   if [ $verb = uninstall ]; then
-    [ -f "$prefix/share/selfheal/manifest.json" ] || fail "nothing is installed in $prefix" 'PREFIX names another place'
+    [ -d "$prefix/share/selfheal" ] || fail "nothing is installed in $prefix" 'PREFIX names another place'
     files | (while IFS= read -r file; do rm -f "$prefix/$file" || fail "cannot remove '$prefix/$file'"; done) || exit
     rmdir "$prefix/share/selfheal/sh" "$prefix/share/selfheal" 2>/dev/null
+    [ ! -d "$prefix/share/selfheal" ] || printf 'left, because it is not ours: what is in %s\n' "$prefix/share/selfheal"
     printf 'removed from %s\n' "$prefix" || fail 'cannot write to standard output'
     return 0
   fi

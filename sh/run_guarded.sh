@@ -33,7 +33,7 @@ if [ $# = 3 ]; then
 fi
 
 if [ ! -f "$sh_dir/selfheal.sh" ]; then
-  printf 'run_guarded.sh: selfheal.sh is not beside it\nhint: restore sh/: git checkout sh, or reinstall the toolkit\n' >&2
+  printf 'run_guarded.sh: selfheal.sh is not beside it\nhint: in a checkout git checkout sh; else reinstall: make install, or install.sh\n' >&2
   exit 69
 fi
 _selfheal_from=$sh_dir

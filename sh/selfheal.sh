@@ -425,7 +425,7 @@ _selfheal_apt() (
 selfheal_preflight() (
   _selfheal_alone
   if [ ! -f "${_selfheal_dir-}/preflight" ]; then
-    _selfheal_error 'preflight is not beside selfheal.sh' 'restore sh/: git checkout sh, or reinstall the toolkit'
+    _selfheal_error 'preflight is not beside selfheal.sh' 'in a checkout git checkout sh; else reinstall: make install, or install.sh'
     return 69
   fi
   _selfheal_environment

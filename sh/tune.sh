@@ -10,7 +10,7 @@
 script=$0 # zsh calls a function by its own name there
 case $script in */*) sh_dir=${script%/*} ;; *) sh_dir=. ;; esac
 if [ ! -f "$sh_dir/selfheal.sh" ] || [ ! -f "$sh_dir/fallback-models" ]; then
-  printf 'tune.sh: selfheal.sh is not beside it\nhint: restore sh/: git checkout sh, or reinstall the toolkit\n' >&2
+  printf 'tune.sh: selfheal.sh is not beside it\nhint: in a checkout git checkout sh; else reinstall: make install, or install.sh\n' >&2
   exit 69
 fi
 _selfheal_from=$sh_dir

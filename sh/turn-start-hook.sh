@@ -11,7 +11,7 @@ script=$0
 case $script in */*) beside=${script%/*} ;; *) beside=. ;; esac
 if [ ! -f "$beside/selfheal.sh" ] || [ ! -f "$beside/swr" ]; then
   printf 'turn-start-hook.sh: selfheal.sh or swr is not beside it\nhint: %s\n' \
-    'restore sh/: git checkout sh, or reinstall the toolkit' >&2
+    'in a checkout git checkout sh; else reinstall: make install, or install.sh' >&2
   exit 4
 fi
 _selfheal_from=$beside
@@ -51,7 +51,8 @@ main() {
     [1234] | 74 | 75) return 5 ;;
     '')
       [ $stopped != 4 ] || return 4
-      printf 'turn-start-hook.sh: swr doctor did not end within %s s\nhint: swr restore --resume goes on\n' "${1-900}" >&2
+      printf 'turn-start-hook.sh: swr doctor did not end within %s s\nhint: %s/swr restore --resume goes on\n' \
+        "${1-900}" "$beside" >&2
       return 2
       ;;
   esac

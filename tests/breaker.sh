@@ -50,6 +50,8 @@ is 'the count starts anew' "$(typed "$repair")" 'failed scout;3'
 # shellcheck disable=SC2016 # the shell under test expands it
 is 'a shell without the program adds failures' "$(typed 'date +%s >>"$HOME/.selfheal/state/breaker/scout.pending"
   date +%s >>"$HOME/.selfheal/state/breaker/scout.pending"; gguf-verify scout | breaker')" 'open scout;5'
+is 'a producer that is not there is no health' "$(typed 'nosuch 2>/dev/null | breaker')" ';5'
+is 'a producer without a home is no health' "$(typed 'HOME= SELFHEAL_HOME= gguf-verify 2>/dev/null | breaker')" ';5'
 is 'a command typed by hand' "$(typed 'breaker reset scout; breaker x -- sh -c "exit 7"')" 'healed scout;7'
 is 'a status is read by the shell' "$(typed 'breaker x -- false || breaker x -- true && echo yes')" 'yes;0'
 finish

@@ -112,7 +112,6 @@ fn the_worst_word_of_all_lines_as_they_leave_decides() {
     let calls = Calls::new();
     calls.open("down");
     for (lines, code) in [
-        ("", 0),
         ("ok\tmodel\ta\t-\nhealed\tbinary\tb\t-\n", 0),
         ("ok\tmodel\ta\t-\nwould\tmodel\tb\t-\n", 5),
         ("missing\tmodel\ta\t-\nmissing\tbinary\tb\t-\nfailed\trun\tc\t-\n", 4),
@@ -123,6 +122,21 @@ fn the_worst_word_of_all_lines_as_they_leave_decides() {
         ("corrupt\tfile\tentry\t-\n", 5),
     ] {
         assert_eq!(calls.filter(lines).code, code, "{lines}");
+    }
+}
+
+#[test]
+fn a_producer_that_said_nothing_is_not_healthy() {
+    for mode in ["fix", "check"] {
+        let mut calls = Calls::new();
+        calls.mode = mode;
+        for args in [&[][..], &["--json"]] {
+            let output = run_with(&mut calls.breaker(args), b"", Duration::from_secs(60));
+            assert_eq!(
+                (output.code, output.out().as_str(), output.err().as_str()),
+                (5, "", "breaker: no verdict came: nothing was looked at\n")
+            );
+        }
     }
 }
 

@@ -53,6 +53,19 @@ four
 == sage: 5
 four'
 rm "$box/slow-sage"
+mark=7719.$(printf '%07d' $$)
+echo "$mark" >"$box/slow-scout"
+# shellcheck disable=SC2086 # `busybox ash` is two words
+{ exec $UNDER "$tree/sh/swarm" 'stop me' scout >"$box/said" 2>&1; } &
+swarm=$!
+tries=500
+until [ "$(alive "$mark")" = 1 ] || [ $tries = 0 ]; do tries=$((tries - 1)) && sleep 0.02; done
+is 'a swarm that is told to stop: it was asked' "$(alive "$mark")" 1
+kill -s TERM "$swarm"
+wait "$swarm"
+is 'a swarm that is told to stop: its number' "$?" 143
+is 'a swarm that is told to stop leaves nothing running' "$(alive "$mark")" 0
+rm "$box/slow-scout"
 
 # A missing engine is rebuilt, with consent; llama-rebuild itself is tested elsewhere.
 cat >"$tree/out/llama-rebuild" <<'END'

@@ -54,7 +54,7 @@ for command in "$at"/share/selfheal/sh/*; do
 done
 is 'installed: the programs find the manifest' "$(gguf-verify scout | cut -f 1-3)" 'missing	model	scout'
 is 'installed: the scripts find the programs and the manifest' \
-  "$(under "$at/share/selfheal/sh/preflight" | grep -c -e '^ok	binary' -e '^missing	model')" "$(printf '%s\n' sh-timeout run-guarded \
+  "$(under "$at/share/selfheal/sh/preflight" 2>/dev/null | grep -c -e '^ok	binary' -e '^missing	model')" "$(printf '%s\n' sh-timeout run-guarded \
     llama-rebuild gguf-verify hf-fetch breaker prompt-cache model-budget scout spark forge sage | grep -c .)"
 # shellcheck disable=SC2016 # the other shell's
 is 'installed: the functions find the programs' "$(under -c '. "$0/share/selfheal/sh/selfheal.sh" && selfheal_model_budget scout 80' "$at")" 34
@@ -73,10 +73,17 @@ is 'installed: the hook' "$(
 installs uninstall DESTDIR="$box/de st" PREFIX=/usr
 is 'uninstalled: what is not ours is left' "$(installed "$at")" 'bin/mine
 share/selfheal/sh/mine'
+is 'uninstalled: that is said, and no error' "$(sed "s|$at|AT|g" "$box/said")" "left, because it is not ours: what is in AT/share/selfheal
+removed from AT"
+is 'uninstalled again: the same' "$(
+  installs uninstall DESTDIR="$box/de st" PREFIX=/usr
+  echo $?
+)$(installed "$at" | grep -c .)$(grep -c . "$box/said")" 022
+rm -r "$at/share/selfheal"
 is 'where nothing is installed nothing is removed' "$(
   installs uninstall DESTDIR="$box/de st" PREFIX=/usr
   echo $?
-)$(installed "$at" | grep -c .)" 22
+)$(installed "$at" | grep -c .)" 21
 is 'without a home there is no default' "$(HOME='' && export HOME && installs install && echo installed)$(grep -c 'give PREFIX' "$box/said")" 1
 
 # install.sh does the same, from an unpacked release.
@@ -93,6 +100,23 @@ is 'install.sh: what it does not know' "$(
   release --uninstall more
   echo $?
 )" 6464
-release --uninstall
-is 'install.sh: uninstalled' "$(installed "$box/pre")" ''
+: >"$box/pre/share/selfheal/mine"
+for again in '' again; do
+  is "install.sh: uninstalled $again" "$(release --uninstall && installed "$box/pre" && cut -d , -f 1 "$box/said" | cut -d ' ' -f 1 | tr '\n' ' ')" \
+    'share/selfheal/mine
+left removed '
+done
+
+# What cannot compile says so in one line, before it tries to add a target to nothing.
+mkdir "$box/rust"
+printf '#!/bin/sh\nexit 1\n' >"$box/rust/rustc"
+printf '#!/bin/sh\n' >"$box/rust/cargo"
+printf '#!/bin/sh\n' >"$box/rust/rustup"
+chmod 755 "$box"/rust/*
+is 'rustup without a default toolchain' "$(
+  PATH=$box/rust:$PATH
+  "$root/tests/setup" target 2>&1
+  echo $?
+)" 'setup: rustc does not run: rustup default stable, or install Rust 1.89 or later
+1'
 finish

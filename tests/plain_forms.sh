@@ -44,6 +44,7 @@ for call in 'gguf-verify --bogus' 'hf-fetch' 'hf-fetch --bogus' 'hf-fetch nosuch
   'sh-timeout 5'; do
   is "wrong usage: $call" "$(eval "numbers $call")" '64 64'
 done
+is 'breaker after a producer that said nothing' "$(numbers breaker) $(wc -l <"$box/err")" '5 5 1'
 for program in $(programs); do
   is "$program --help" "$(numbers "$program" --help)" '0 0'
   # shellcheck disable=SC2016 # like evaluates it

@@ -74,7 +74,18 @@ is 'healthy: JSON' "$(look --json)$(grep -cE '^{"state":"ok","kind":"[a-z]+","su
 is 'a reader that takes one line' "$(under "$box/sh/preflight" 2>&1 | head -n 1 | cut -f 1-3)" 'ok	binary	sh-timeout'
 is 'an argument it does not know' "$(look --jsno)$(grep -c . "$box/said")" 640
 
+shim() {
+  SELFHEAL_HOME=$box/aside under "$box/sh/install-shim" 2>&1
+  printf '%s' $?
+}
+is 'install-shim without consent, and nothing to do' "$(shim)" 0
+printf x >>"$box/bin/breaker"
+is 'install-shim without consent, and a newer program' "$(shim)" 'DRY: would install the programs in ~/.shim
+5'
+cp "$good/breaker" "$box/bin/"
 chmod 644 "$box/.shim/breaker"
+is 'install-shim without consent, and a damaged copy' "$(shim)" 'DRY: would install the programs in ~/.shim
+5'
 printf x >>"$box/.shim/npx"
 rm "$box/.shim/hf-fetch.sha256"
 is 'shims that are damaged' "$(wrong)" '5unknown binary shim/hf-fetch;stripped binary shim/breaker;corrupt binary shim/npx;'
@@ -111,6 +122,7 @@ rm -r "$box/.swr" "$box/.clawhub" "$box/bin/swr-verify"
 # From here on without copies in ~/.shim, which would stand in for each program that is damaged below.
 rm -r "$box/.shim" && mkdir "$box/.shim"
 is 'nothing in ~/.shim' "$(wrong)" '5missing host shim;'
+is 'nothing in ~/.shim: what an installed copy has, too' "$(grep -c "SELFHEAL_MODE=fix $box/sh/install-shim$" "$box/said")" 1
 but='missing	host	shim'
 
 chmod 644 "$engine"
@@ -125,6 +137,10 @@ is 'engine missing: fix mode repairs nothing' "$(SELFHEAL_MODE=fix && export SEL
 
 printf 'Entry not found' >"$model"
 is 'a model that is an error page, two causes at once' "$(wrong)" '5missing binary engine;corrupt model scout;'
+is 'the next command for each' "$(cat "$box/stderr")" "hint: SELFHEAL_MODE=fix $box/bin/llama-rebuild
+hint: SELFHEAL_MODE=fix $box/bin/hf-fetch ROLE"
+is 'the next command, as it is found' "$(PATH=$box/bin:$PATH && look >/dev/null && cat "$box/stderr")" 'hint: SELFHEAL_MODE=fix llama-rebuild
+hint: SELFHEAL_MODE=fix hf-fetch ROLE'
 cp "$box/dv-good.gguf" "$model"
 printf '#!/bin/sh\necho "version: 1 (test)" >&2\n' >"$engine"
 chmod 755 "$engine"

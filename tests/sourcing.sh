@@ -152,7 +152,7 @@ ran"
       selfheal_run_guarded x scout 8 && : || printf "%s " $?
       selfheal_ensure_model scout && : || printf "%s " $?
       selfheal_heal >/dev/null && : || printf "%s " $?
-      printf alive' </dev/null)" "3 5 64 4 34
+      printf alive' </dev/null)" "3 5 5 64 4 34
 64 4 3 5 alive$bye"
     rm "$box/a b/tree/sh/"fallback* "$box/a b/tree/manifest.json"
   done

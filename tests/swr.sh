@@ -4,6 +4,7 @@
 # shellcheck source=tests/harness.sh
 . "${0%/*}/harness.sh"
 unset SWR_HOME
+PATH=$root/sh:$PATH # where hints need not say which swr they mean
 out=$box/.out err=$box/.err
 
 swr() { under "$at/swr" "$@"; }
@@ -220,19 +221,40 @@ is 'modes' "$(find .swr -maxdepth 1 -printf '%m ')" '700 600 600 '
 # ---- an installation, found beside sh/ and by PATH
 home fresh
 mkdir -p .local/bin .local/share/selfheal/sh
-cp "$SELFHEAL_BIN_DIR"/swr-* .local/bin/
-cp "$root/sh/swr" "$root/sh/swr-help" "$root/sh/swr-manifest" .local/share/selfheal/sh/
+for tool in "$root"/bins/*; do cp "$SELFHEAL_BIN_DIR/${tool##*/}" .local/bin/; done
+cp "$root/sh/swr" .local/bin/
+# What others have beside it comes and goes.
+script .local/bin/mytool true
+script .local/bin/swr-mine true
+chmod 644 .local/bin/swr-mine
+cp "$root/sh"/* .local/share/selfheal/sh/
+cp "$root/manifest.json" .local/share/selfheal/
 script mine.sh true
 head -c 2000000 /dev/zero >data.bin
 unset SELFHEAL_BIN_DIR
 at=$HOME/.local/share/selfheal/sh
-is 'autopilot' "$(said autopilot | tr ';' '\n' | sort | tr '\n' ';')" '0ok selfheal;ok data.bin;ok local-share-selfheal-sh-swr;ok mine.sh;'
+is 'autopilot' "$(said autopilot | tr ';' '\n' | sort | tr '\n' ';')" \
+  "$({ ls "$root/bins" && printf '%s\n' mytool swr; } | sed 's/^/local-bin-/' | { cat && printf '%s\n' selfheal data.bin mine.sh; } |
+    sed 's/^/ok /' | sed '/^ok selfheal/s/^/0/' | sort | tr '\n' ';')"
 is 'autopilot: signed' "$(said sign --check)" '0ok signature;'
 cp "$manifest" "$box/.before"
 is 'autopilot again: nothing changes' "$(said autopilot | cut -c 1)$(cmp "$manifest" "$box/.before")" 0
 is 'retighten: nothing changes' "$(said retighten | cut -c 1)$(cmp "$manifest" "$box/.before")" 0
 chmod 644 .local/bin/swr-stats
 is 'the toolkit is an entry' "$(said doctor | cut -c 1)$(find .local/bin/swr-stats -perm 755)" 0.local/bin/swr-stats
+rm .local/bin/swr-mine
+is "what is not the toolkit's may go from beside it" "$(said doctor | cut -c 1)" 0
+for part in selfheal.sh swr-manifest swr-help ../manifest.json; do
+  mv "$at/$part" "$box/.part"
+  is "the toolkit without $part is not healthy" "$(said check --only selfheal | cut -d ';' -f 1)" '1corrupt selfheal'
+  mv "$box/.part" "$at/$part"
+done
+cp .local/bin/breaker "$box/.part" && head -c 20000 "$box/.part" >.local/bin/breaker
+is 'half a program is not what autopilot tracks from now on' "$(swr autopilot 2>"$err" | grep -v '^ok' | cut -f 1,3 | tr '\t\n' ' ;')" \
+  'short local-bin-breaker;degraded credential-loss;'
+cp "$box/.part" .local/bin/breaker
+printf x >>.local/bin/breaker
+is 'an upgraded program: damage until autopilot is run again' "$(said check | cut -c 1)$(said autopilot | cut -c 1)" 10
 
 mkdir "$box/alone"
 cp "$root/sh/swr" "$root/sh/swr-help" "$root/sh/swr-manifest" "$box/alone/"
@@ -261,6 +283,18 @@ is 'an emptied program is not healthy: check' "$(refused check)" '69 2'
 is 'an emptied program is not healthy: doctor' "$(said doctor)" 69
 head -c 100000 /dev/zero >.local/bin/swr-verify
 is 'a program of zeros is not healthy' "$(said doctor)" 69
+
+# ---- a checkout in the home
+home checkout
+mkdir -p src/out
+for tool in "$root"/bins/*; do cp "$root/out/${tool##*/}" src/out/; done
+cp -R "$root/sh" "$root/Makefile" src/
+at=$HOME/src/sh
+is 'autopilot in a checkout: sh/ and out/' "$(said autopilot | tr ';' '\n' | grep -c 'ok selfheal$\|ok src-out$')$(ids | wc -w | tr -d ' ')" 22
+printf x >>src/out/sh-timeout
+is 'a rebuild is no damage' "$(said check --no-cache | cut -c 1)" 0
+rm src/out/run-guarded src/sh/selfheal.sh
+is 'a checkout without a program and without selfheal.sh' "$(said check | tr ';' '\n' | grep -c 'corrupt selfheal$\|corrupt src-out$')" 2
 
 # ---- the example of the documentation
 home reference

@@ -4,6 +4,7 @@
 # shellcheck source=tests/harness.sh
 . "${0%/*}/harness.sh"
 unset SWR_HOME
+PATH=$root/sh:$PATH # where hints need not say which swr they mean
 out=$box/.out err=$box/.err
 
 swr() { under "$root/sh/swr" "$@"; }
@@ -255,6 +256,17 @@ wait
 is 'autopilots at once: each ends well' "$(cat "$box/.code1" "$box/.code2" "$box/.code3" | tr '\n' ' ')$(swr sign --check | cut -f 1)" '0 0 0 ok'
 
 # ---- the next command
+home none-on-path
+PATH=${PATH#*:}
+for verb in doctor restore sign 'add f' chekc 'init --bogus'; do
+  # shellcheck disable=SC2046
+  set -- $(printf '%s\n' "$verb")
+  is "$verb: a hint says which swr" "$(refused "$@" | cut -d ' ' -f 3)$(sed -n "s|$root/sh/swr|HERE|;s/^hint: .*\(; swr is\)/\1/p" "$err")" '1; swr is HERE here'
+done
+: >f
+is 'add: a hint says which swr' "$(swr init 2>"$err" && swr add f 2>&1)" "hint: swr sign; swr is $root/sh/swr here"
+is 'what is no command of swr says nothing of it' "$(cd / && "$SELFHEAL_BIN_DIR/gguf-verify" --bogus 2>&1 | tail -n 1)" 'hint: gguf-verify --help'
+PATH=$root/sh:$PATH
 is 'add: what is not there' "$(refused add nope)" '74 2 1'
 printf '{"swr":1,"seq":0,"created":"","signer":"","root":"/nope"}\n' >"$box/lost.jsonl"
 is 'a workspace that is gone' "$(refused check --manifest "$box/lost.jsonl")$(refused audit --manifest "$box/lost.jsonl")" '74 2 174 2 1'

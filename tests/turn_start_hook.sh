@@ -41,7 +41,8 @@ printf '#!/bin/sh\nexec sleep 60\n' >"$at/swr"
 began=$(date +%s)
 is 'a doctor that hangs' "$(hook 1)" 2
 is 'a doctor that hangs: within 30 s' "$([ $(($(date +%s) - began)) -le 30 ] && echo yes)" yes
-like 'a doctor that hangs: what to do' "$(cat "$box/.err")" '*"did not end within 1 s"*"hint: swr restore --resume"*'
+# shellcheck disable=SC2016 # like evaluates it
+like 'a doctor that hangs: what to do' "$(cat "$box/.err")" '*"did not end within 1 s"*"hint: $at/swr restore --resume"*'
 is 'a doctor that hangs: none is left' "$(pgrep -f "$at/swr" | grep -cv "^$$\$")" 0
 printf '#!/bin/sh\nexit 3\n' >"$at/swr"
 is 'still damaged' "$(hook)" 5

@@ -18,12 +18,14 @@ struct Filter<'a> {
     rules: Rules,
     json: bool,
     worst: Code,
+    /// A line came.
+    any: bool,
     warned: bool,
     troubled: bool,
 }
 
 /// Reads standard input to its end. Trouble with the state is said once and ends 74 or 75, but every line is
-/// passed on.
+/// passed on. An input of nothing is no health: whoever should have spoken did not.
 pub(crate) fn run(
     store: Result<Store, Error>,
     fix: Option<&Fix>,
@@ -43,8 +45,16 @@ pub(crate) fn run(
         Ok(store) => (Some(store), None),
         Err(trouble) => (None, Some(trouble)),
     };
-    let mut filter =
-        Filter { store: store.as_ref(), fix, rules, json, worst: exit::OK, warned: false, troubled: false };
+    let mut filter = Filter {
+        store: store.as_ref(),
+        fix,
+        rules,
+        json,
+        worst: exit::OK,
+        any: false,
+        warned: false,
+        troubled: false,
+    };
     if let Some(trouble) = trouble {
         filter.trouble(&trouble);
     }
@@ -61,6 +71,10 @@ pub(crate) fn run(
         }
     }
     lines.end(|piece| filter.piece(&piece))?;
+    if !filter.any {
+        message::note(TOOL, "no verdict came: nothing was looked at");
+        filter.fold(Guard::code(State::Unknown, Kind::Host));
+    }
     Ok(filter.worst)
 }
 
@@ -72,6 +86,7 @@ impl Filter<'_> {
             Piece::Rest(_) if self.json => return Ok(()),
             Piece::Rest(raw) => return verdict::print(raw),
         };
+        self.any = true;
         let line = raw.strip_suffix(b"\n").unwrap_or(raw);
         let Some(mut verdict) = Verdict::parse(line) else { return self.pass_other(raw, line) };
         let was = verdict.state;

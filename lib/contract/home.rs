@@ -44,6 +44,11 @@ pub fn swr_home() -> Result<PathBuf, Error> {
     dir("SWR_HOME", || user_home().map(|h| h.join(".swr")))
 }
 
+/// `SWR_AS`: how `sh/swr` was called, where it is not on `PATH`.
+pub(crate) fn swr_as() -> Option<OsString> {
+    set("SWR_AS")
+}
+
 fn dir(name: &str, default: impl FnOnce() -> Result<PathBuf, Error>) -> Result<PathBuf, Error> {
     match set(name).map(PathBuf::from) {
         None => default().map_err(|error| error.hint(format!("export HOME, or set {name}"))),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use crate::exit::{self, Code};
+use crate::home;
 
 /// What ends a tool early: a code, one line for a person, and the command to try next.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl Error {
             let _ = writeln!(text, "{tool}: {}", one_line(&self.message));
         }
         if let Some(hint) = &self.hint {
-            let _ = writeln!(text, "hint: {}", one_line(hint));
+            text.push_str(&hint_line(hint));
         }
         text
     }
@@ -122,7 +123,14 @@ pub fn note(tool: &str, text: &str) {
 /// Writes the next command to try to standard error as `hint: text`.
 pub fn hint(text: &str) {
     use io::Write as _;
-    let _ = io::stderr().write_all(format!("hint: {}\n", one_line(text)).as_bytes());
+    let _ = io::stderr().write_all(hint_line(text).as_bytes());
+}
+
+/// The line of a hint; one that says `swr` says where that is when it is not on `PATH`.
+fn hint_line(text: &str) -> String {
+    let place = home::swr_as().filter(|_| text.contains("swr "));
+    let place = place.map(|p| format!("; swr is {} here", p.to_string_lossy())).unwrap_or_default();
+    format!("hint: {}\n", one_line(&(text.to_owned() + &place)))
 }
 
 #[cfg(test)]
