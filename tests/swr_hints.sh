@@ -55,7 +55,7 @@ swr add dep --needs t --restore 'echo other >dep' 2>"$err" && swr add t --restor
 rm t dep
 swr doctor --only dep >"$out" 2>"$err"
 is 'only what needs more: the hint repairs both' \
-  "$(sed -n 's/^hint: swr //p' "$err")$(swr explain dep 2>"$err" | grep -c 'swr restore --only t --only dep ')" 'doctor --only t --only dep1'
+  "$(sed -n 's/^hint: swr \([^;]*\).*/\1/p' "$err")$(swr explain dep 2>"$err" | grep -c 'swr restore --only t --only dep ')" 'doctor --only t --only dep1'
 is 'so it does' "$(swr doctor --only t --only dep 2>"$err" | cut -f 1 | sort | tr '\n' ' ')" 'healed healed missing missing ok ok '
 
 # ---- what is named is no manifest
