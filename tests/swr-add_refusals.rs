@@ -3,10 +3,11 @@
 
 mod private_home;
 
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use private_home::{Home, Output, run_with};
+use private_home::{Home, Output, run, run_with};
 use workspace::Manifest;
 
 const ADD: &str = env!("CARGO_BIN_EXE_swr-add");
@@ -88,4 +89,74 @@ fn a_need_that_no_entry_is_is_refused_and_so_is_taking_away_what_is_needed() {
     let text = String::from_utf8(both).unwrap().replace("\"needs\":[\"b\"]", "\"needs\":[\"b\",\"gone\"]");
     added(&home, text.as_bytes(), &["c"]);
     added(&home, text.as_bytes(), &["--retighten"]);
+}
+
+#[test]
+fn a_terminal_is_not_read_as_a_manifest() {
+    let home = Home::new();
+    home.file("f", "content");
+    for args in [&["f"][..], &["--empty"], &["--retighten"]] {
+        let terminal = fs::File::open("/dev/ptmx").unwrap();
+        let out = run(home.command(ADD).args(args).stdin(terminal));
+        assert_eq!((out.code, out.out().as_str()), (64, ""), "{args:?}: {}", out.err());
+        assert!(out.err().contains("is a terminal") && out.err().contains("\nhint: "), "{}", out.err());
+    }
+}
+
+#[test]
+fn what_swr_keeps_itself_is_no_entry_that_is_damaged_for_ever() {
+    let home = Home::new();
+    home.file(".swr/manifest.jsonl", "");
+    home.file("state/swr/manifest.jsonl", "");
+    home.file("state/mine", "mine");
+    let absolute = home.path(".swr").display().to_string();
+    for path in [".swr", "./.swr/", "~/.swr", ".swr/manifest.jsonl", &absolute] {
+        refused(&home, b"", &[path], "of what swr keeps");
+    }
+    let elsewhere = |path: &str| {
+        let mut command = home.command(ADD);
+        run_with(command.env("SWR_HOME", home.path("state/swr")).arg(path), b"", Duration::from_secs(60))
+    };
+    assert!(elsewhere("state").err().contains("holds what swr keeps"), "{}", elsewhere("state").err());
+    assert_eq!(
+        [elsewhere("state").code, elsewhere("state/swr").code, elsewhere("state/mine").code],
+        [64, 64, 0]
+    );
+}
+
+#[test]
+fn a_sentinel_that_is_none_is_named_with_its_cause() {
+    let home = Home::new();
+    home.file("d/x", "x");
+    home.file("d/empty", "");
+    let fifo = home.path("d/fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for (sentinel, what) in [("gone", "is missing"), ("empty", "is empty"), ("fifo", "is a FIFO")] {
+        let out = add(&home, b"", &["d", "--sentinel", sentinel]);
+        assert_eq!((out.code, out.out().as_str()), (74, ""), "{}", out.err());
+        assert!(out.err().contains(&format!("the sentinel '{sentinel}' {what}")), "{}", out.err());
+        assert!(out.err().contains("hint: ") && !out.err().contains("absolute path"), "{}", out.err());
+    }
+    let gone = add(&home, b"", &["nope", "--sentinel", "x"]);
+    assert!(gone.code == 74 && gone.err().contains("hint: name what is there"), "{}", gone.err());
+}
+
+#[test]
+fn a_relative_path_that_is_here_and_in_the_workspace_is_said_to_be_the_latter() {
+    let home = Home::new();
+    home.file("src/a", "workspace");
+    home.file("proj/src/a", "here");
+    home.file("proj/only/a", "here");
+    let in_proj = |path: &str| {
+        let mut command = home.command(ADD);
+        run_with(command.current_dir(home.path("proj")).arg(path), b"", Duration::from_secs(60))
+    };
+    let out = in_proj("src");
+    assert_eq!(Manifest::parse(&out.stdout).unwrap().lines[0].entry.path[..], b"src"[..]);
+    assert!(out.err().contains("not the one in this directory\nhint: "), "{}", out.err());
+    for path in ["~/src", home.path("proj/src").to_str().unwrap()] {
+        assert_eq!((in_proj(path).code, in_proj(path).err().as_str()), (0, ""), "{path}");
+    }
+    assert_eq!(add(&home, b"", &["src"]).err(), "", "in the workspace itself");
+    assert!(in_proj("only").err().contains("by its absolute path"), "{}", in_proj("only").err());
 }

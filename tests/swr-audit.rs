@@ -103,3 +103,39 @@ fn of_more_than_200_each_is_listed_with_all_and_the_rest_counted_without() {
         out.out().lines().all(|l| l.starts_with("untracked\tfile\ts") || l.starts_with("untracked\tblob\tz"))
     );
 }
+
+#[test]
+fn a_credential_is_called_one_wherever_programs_keep_it() {
+    let b = Box::new();
+    let secrets = [
+        ".aws/credentials",
+        ".config/gh/hosts.yml",
+        ".docker/config.json",
+        ".env",
+        ".git-credentials",
+        ".kube/config",
+        ".ssh/id_ed25519",
+        "app/.env",
+    ];
+    for path in secrets {
+        b.home.file(path, "secret");
+    }
+    for path in [".ssh/id_ed25519.pub", "config.json", "x.env", ".config/gh/config.yml", "my.kube/config"] {
+        b.home.file(path, "no secret");
+    }
+    b.write(&workspace::Manifest::empty(b"~").to_bytes());
+    let out = audit(&b, &[]);
+    assert_eq!(subjects(&out), secrets.map(|s| format!("untracked {s}")), "{}", out.out());
+    assert_eq!(out.out().matches("\ta credential: ").count(), secrets.len());
+}
+
+#[test]
+fn what_swr_keeps_in_another_place_is_not_called_untracked() {
+    let b = Box::new();
+    b.home.file("state/swr/quarantine/big", "x".repeat(2 << 20));
+    b.home.file("state/swr/manifest.jsonl", workspace::Manifest::empty(b"~").to_bytes());
+    b.home.file("state/big", "x".repeat(2 << 20));
+    let mut command = b.home.command(env!("CARGO_BIN_EXE_swr-audit"));
+    let out = run(command.env("SWR_HOME", b.home.path("state/swr")));
+    assert_eq!(subjects(&out), ["untracked state/big"], "{}", out.err());
+}

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use private_home::{Home, Output, run_with};
+use private_home::{Home, Output, run, run_with};
 use swr_box::{Box, chmod, in_reach, unfit_keys};
 use workspace::Manifest;
 
@@ -97,6 +97,9 @@ fn a_key_file_that_is_none_is_neither_used_nor_replaced() {
             let out = sign(&b.home, &b.manifest.to_bytes(), args);
             assert_eq!(out.code, 4, "{}: {}", unfit.what, out.err());
             assert!(out.err().contains("hint: "), "{}: {}", unfit.what, out.err());
+            // Moved aside, the key of whose home this is would be lost to them.
+            let is_theirs = unfit.what.contains("somebody else");
+            assert_eq!(out.err().contains("hint: run this as that user"), is_theirs, "{}", out.err());
             // Signing prints a manifest or nothing; only a check speaks in verdicts.
             let said = if args == ["--check"] { out.out() } else { out.err() };
             assert!(said.contains(unfit.words), "{}: {said}", unfit.what);
@@ -205,4 +208,15 @@ fn a_cycle_of_needs_is_not_signed_and_a_need_on_nothing_is_said() {
         "{}",
         out.err()
     );
+}
+
+#[test]
+fn a_terminal_is_not_read_as_a_manifest() {
+    let b = Box::new();
+    for args in [&[][..], &["--check"]] {
+        let terminal = fs::File::open("/dev/ptmx").unwrap();
+        let out = run(b.home.command(env!("CARGO_BIN_EXE_swr-sign")).args(args).stdin(terminal));
+        assert_eq!((out.code, out.out().as_str()), (64, ""), "{}", out.err());
+        assert!(out.err().contains("swr sign"), "{}", out.err());
+    }
 }

@@ -28,8 +28,7 @@ fn lines_pass_unchanged_and_the_worst_is_the_status() {
         ("unknown\tfile\ta\tcould not be checked\n", 1),
         ("failed\tfile\ta\trecipe ended 7\nmissing\tfile\tb\tx\n", 2),
         ("bad\tmanifest\tsignature\taltered\n", 4),
-        ("no verdict\n\nok\tfile\ta\tno newline at the end", 0),
-        ("", 0),
+        ("\nok\tfile\ta\tno newline at the end", 0),
     ] {
         let out = record(&home, lines);
         assert_eq!((out.code, out.out().as_str()), (code, lines), "{}", out.err());
@@ -99,7 +98,7 @@ fn verdicts_in_json_are_recorded_like_lines() {
     for (lines, code) in [
         (object("ok", "a") + &object("ok", "b"), 0),
         (object("missing", "a") + &object("ok", "b"), 1),
-        ("{\"state\":\"what\"}\n{\"state\":1}\n{broken\n[]\n".to_owned(), 0),
+        ("{\"state\":\"what\"}\n{\"state\":1}\n{broken\n[]\n".to_owned(), 1),
     ] {
         let out = record(&home, &lines);
         assert_eq!((out.code, out.out()), (code, lines), "{}", out.err());
@@ -112,4 +111,46 @@ fn no_history_is_said_with_what_makes_one() {
     let out = stats(&Home::new(), &[]);
     assert_eq!((out.code, out.out().as_str(), out.err().lines().count()), (0, "", 2));
     assert!(out.err().contains("hint: swr doctor"), "{}", out.err());
+}
+
+#[test]
+fn a_check_that_failed_is_not_recorded_as_healthy() {
+    for lines in ["", "\n\n", "garbage\n", "ok\tfile\ta\tfine\nmissing\tfi", "ok\tfile\ta\tfine\nswr: x\n"] {
+        let home = Home::new();
+        let out = record(&home, lines);
+        assert_eq!((out.code, out.out().as_str()), (1, lines), "{}", out.err());
+        assert_eq!(out.err().lines().count(), 2, "{}", out.err());
+        assert!(out.err().contains("\nhint: "), "{}", out.err());
+    }
+    let long = format!("ok\tfile\ta\t{}\n", "x".repeat(1 << 17));
+    let out = record(&Home::new(), &long);
+    assert_eq!((out.code, out.out() == long), (1, true), "a line that is none: {}", out.err());
+}
+
+#[test]
+fn a_repair_that_does_not_repair_is_no_second_look() {
+    let home = Home::new();
+    let repair = |lines: &str| {
+        let mut command = home.command(STATS);
+        run_with(command.args(["--record", "--repair"]), lines.as_bytes(), Duration::from_secs(30))
+    };
+    for _ in 0..4 {
+        record(&home, "missing\tfile\ta\tx\nshort\tblob\tb\tx\nok\tfile\tc\tx\n");
+        let lines = "missing\tfile\ta\tstill damaged after its repair: x\nok\tblob\tb\tcame back by itself\n";
+        let out = repair(lines);
+        assert_eq!((out.code, out.out().as_str()), (1, lines));
+    }
+    let out = stats(&home, &[]).out();
+    assert_eq!(out, "a\t0.500\t0\t4\tmissing\nb\t0.200\t3\t4\thealed\nc\t0.800\t3\t4\tok\n");
+    let nothing = repair("");
+    assert_eq!((nothing.code, nothing.err().as_str()), (0, ""), "nothing was to be repaired");
+    assert_eq!(stats(&home, &["--repair"]).code, 64);
+}
+
+#[test]
+fn a_terminal_is_not_read_as_verdicts() {
+    let home = Home::new();
+    let terminal = fs::File::open("/dev/ptmx").unwrap();
+    let out = run(home.command(STATS).arg("--record").stdin(terminal));
+    assert_eq!((out.code, out.err().lines().count()), (64, 2), "{}", out.err());
 }

@@ -285,7 +285,7 @@ fn a_manifest_that_is_none_is_said_in_one_line_with_a_hint() {
     assert!(out.starts_with("{\"state\":\"bad\",") && out.lines().count() == 1, "{out}");
     fs::remove_file(&path).unwrap();
     let out = verify(&b, &[]);
-    assert!(out.code == 4 && out.err().contains("hint: swr autopilot"), "{}", out.err());
+    assert!(out.code == 4 && out.err().contains("hint: bring back a copy of .swr"), "{}", out.err());
     fs::create_dir(&path).unwrap();
     assert_eq!(verify(&b, &[]).code, 74);
     fs::remove_dir(&path).unwrap();

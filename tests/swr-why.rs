@@ -6,7 +6,7 @@ mod swr_box;
 
 use std::time::Duration;
 
-use private_home::{Output, run_with};
+use private_home::{Output, run, run_with};
 use swr_box::Box;
 
 fn why(b: &Box, input: &str, args: &[&str]) -> Output {
@@ -43,15 +43,24 @@ fn each_damage_has_its_cause_risk_dependents_and_fix() {
             &["missing: file absent", "dependents: m, t", "swr escrow f"][..],
         ),
         ("stripped\tfile\trun\tmode 0644", 1, &["execute bits", "sets the mode, runs no recipe"]),
-        ("short\tblob\tm\t9 bytes", 1, &["size cap", "needs:      f", "runs: hf-fetch m"]),
+        (
+            "short\tblob\tm\t9 bytes",
+            1,
+            &["size cap", "needs:      f", "swr restore --only f --only m (runs: hf-fetch m)"],
+        ),
         (
             "corrupt\ttree\tt\tsentinel missing: x",
             1,
             &["while it is emptied", "dependents: y", "runs: git clone"],
         ),
         ("missing\tfile\ty\tfile absent", 1, &["platforms sweep"]),
+        ("stripped\ttree\tt\tmode", 1, &["swr restore --only m --only f --only t (sets"]),
         ("missing\tfile\tl\tlink absent", 1, &["makes the link anew", "link to a\\nb"]),
-        ("unknown\tfile\tf\tcould not be checked: x", 1, &["nothing is repaired"]),
+        (
+            "unknown\tfile\tf\tcould not be checked: x",
+            1,
+            &["nothing is repaired", "ls -ld /", "/f shows", "then swr check --only f\n"],
+        ),
         ("failed\tfile\tf\trecipe ended 7", 2, &["failed: recipe ended 7"]),
         ("missing\tfile\tgone\tx", 1, &["the manifest has no such entry"]),
         ("bad\tmanifest\tsignature\taltered", 4, &["none is run until the manifest is signed"]),
@@ -74,11 +83,12 @@ fn each_damage_has_its_cause_risk_dependents_and_fix() {
 #[test]
 fn several_findings_of_one_entry_are_told_together_and_noise_is_not_told() {
     let b = example();
-    let out =
-        why(&b, "stripped\tfile\trun\tmode\ncorrupt\tfile\trun\tcontent\nnoise\n\nok\tfile\tf\tx\n", &[]);
+    let out = why(&b, "stripped\tfile\trun\tmode\ncorrupt\tfile\trun\tcontent\n\nok\tfile\tf\tx\n", &[]);
     assert_eq!((out.code, out.out().matches("cause:").count(), out.out().matches("fix:").count()), (1, 2, 1));
     assert_eq!(why(&b, "ok\tfile\tf\tx\n", &[]).out(), "");
-    assert_eq!(why(&b, "", &[]).code, 0);
+    let json = r#"{"state":"missing","kind":"file","subject":"f","detail":"file absent"}"#;
+    let out = why(&b, &format!("{json}\n"), &[]);
+    assert!(out.code == 1 && out.out().contains("missing: file absent"), "{}{}", out.out(), out.err());
 }
 
 #[test]
@@ -112,4 +122,28 @@ fn what_it_cannot_explain_it_says() {
     assert_eq!(why(&b, "", &["--manifest", "absent"]).code, 4);
     b.write(b"garbage\n");
     assert_eq!(why(&b, "", &["f"]).code, 4);
+}
+
+#[test]
+fn a_check_that_failed_does_not_pass_for_healthy_in_a_pipe() {
+    let b = example();
+    for (lines, code) in [
+        ("", 1),
+        ("\n", 1),
+        ("garbage\n", 1),
+        ("ok\tfile\tf\tfine\nmissing\tfi", 1),
+        ("noise\nbad\tmanifest\tsignature\taltered\n", 4),
+    ] {
+        let out = why(&b, lines, &[]);
+        assert_eq!((out.code, out.err().lines().count()), (code, 2), "{lines:?}: {}", out.err());
+        assert!(out.err().contains("\nhint: "), "{lines:?}: {}", out.err());
+    }
+}
+
+#[test]
+fn a_terminal_is_not_read_as_verdicts() {
+    let b = example();
+    let terminal = std::fs::File::open("/dev/ptmx").unwrap();
+    let out = run(b.home.command(env!("CARGO_BIN_EXE_swr-why")).stdin(terminal));
+    assert_eq!((out.code, out.err().lines().count()), (64, 2), "{}", out.err());
 }

@@ -13,7 +13,7 @@ hook() {
 at=$root/sh
 
 is 'no manifest' "$(hook)" 5
-is 'no manifest: one line and what to do' "$(grep -c . "$box/.err")$(grep -c '^hint: swr autopilot' "$box/.err")" 31
+is 'no manifest: one line and what to do' "$(grep -c . "$box/.err")$(grep -c '^hint: bring back a copy of .swr .* swr autopilot' "$box/.err")" 31
 printf '#!/bin/sh\necho tool\n' >tool.sh
 chmod 755 tool.sh
 cp -p tool.sh up.sh

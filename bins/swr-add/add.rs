@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use contract::message::quoted;
+use contract::message::{hint, note, quoted};
 use contract::{Error, exit, home};
 use models::Manifest as Models;
 use workspace::capture::{self, As, TreeOptions};
@@ -73,7 +74,13 @@ pub(crate) fn capture_entry(
     let kind = options.kind.or(old.as_ref().map(|e| kind_of(&e.shape))).unwrap_or(As::Fitting);
     let mut shape = capture::shape(root, below, kind, &tree).map_err(|why| {
         let at = quoted(root.path().as_os_str());
-        Error::new(exit::IO, why).hint(format!("name what is there, below {at} or by its absolute path"))
+        Error::new(exit::IO, why).hint(match root.stat(below) {
+            Err(_) => format!("name what is there, below {at} or by its absolute path"),
+            Ok(_) if !tree.sentinels.is_empty() => {
+                "make it whole first, or name by --sentinel files of it that are there and not empty".into()
+            }
+            Ok(_) => "make it whole and readable first: what is captured is what comes back".into(),
+        })
     })?;
     let for_trees = options.hash || !options.sentinels.is_empty() || !options.count.is_empty();
     if for_trees && !matches!(shape, Shape::Tree { .. }) {
@@ -144,6 +151,12 @@ fn entry_path(manifest: &Manifest, operand: &[u8]) -> Result<Vec<u8>, Error> {
     };
     let clean = without_dots(&absolute)
         .ok_or_else(|| Error::usage(format!("{} leaves the workspace", quoted(given.as_os_str()))))?;
+    if given.is_relative() && !operand.starts_with(b"~/") {
+        say_which(given, &clean);
+    }
+    if clean != root && Some(&clean) != home.as_ref() {
+        refuse_own(given, &clean)?;
+    }
     if let Ok(below) = clean.strip_prefix(&root) {
         return checked(below.as_os_str().as_bytes().to_vec(), given);
     }
@@ -154,6 +167,33 @@ fn entry_path(manifest: &Manifest, operand: &[u8]) -> Result<Vec<u8>, Error> {
             quoted(given.as_os_str()),
             quoted(root.as_os_str())
         ))),
+    }
+}
+
+/// Says which of two is meant where a relative path names one below the workspace and another one here.
+fn say_which(given: &Path, meant: &Path) {
+    let place = |path: &Path| path.symlink_metadata().ok().map(|m| (m.dev(), m.ino()));
+    if let (Some(here), Some(there)) = (place(given), place(meant))
+        && here != there
+    {
+        let (given, meant) = (quoted(given.as_os_str()), quoted(meant.as_os_str()));
+        note("swr-add", &format!("{given} is {meant} in the workspace, not the one in this directory"));
+        hint("the absolute path names the other");
+    }
+}
+
+/// What swr keeps changes with every turn: as an entry it would be damaged for ever.
+fn refuse_own(given: &Path, clean: &Path) -> Result<(), Error> {
+    let Ok(own) = home::swr_home() else { return Ok(()) };
+    let (name, at) = (quoted(given.as_os_str()), quoted(own.as_os_str()));
+    if clean.starts_with(&own) {
+        Err(Error::usage(format!("{name} is of what swr keeps in {at}, which changes by itself"))
+            .hint("keep a copy of that directory elsewhere"))
+    } else if own.starts_with(clean) {
+        Err(Error::usage(format!("{name} holds what swr keeps in {at}, which changes by itself"))
+            .hint(format!("name what is in {name} instead, without {at}")))
+    } else {
+        Ok(())
     }
 }
 
@@ -210,7 +250,8 @@ pub(crate) fn id_of(path: &[u8]) -> String {
 /// The tier that fits what a path is.
 fn tier_of(path: &[u8], shape: &Shape) -> u8 {
     let text = String::from_utf8_lossy(path).to_lowercase();
-    let is_secret = [".shim/", "token", "credential", ".ssh/", ".netrc"].iter().any(|t| text.contains(t));
+    let is_secret = wipe::is_secret(path)
+        || [".shim/", "token", "credential", ".ssh/", ".netrc"].iter().any(|t| text.contains(t));
     match shape {
         _ if is_secret => 0,
         _ if wipe::is_volatile(path) => 4,
@@ -228,10 +269,7 @@ pub(crate) fn models(manifest: &mut Manifest) -> Result<(), Error> {
         let path = model.path()?;
         let Ok(meta) = path.metadata() else { continue };
         if meta.len() != model.bytes {
-            contract::message::note(
-                "swr-add",
-                &format!("{} is not whole, not added", quoted(path.as_os_str())),
-            );
+            note("swr-add", &format!("{} is not whole, not added", quoted(path.as_os_str())));
             continue;
         }
         let options = Options {
@@ -258,7 +296,7 @@ pub(crate) fn models(manifest: &mut Manifest) -> Result<(), Error> {
         added += 1;
     }
     if added == 0 {
-        contract::message::note("swr-add", "no pinned model is here");
+        note("swr-add", "no pinned model is here");
     }
     Ok(())
 }

@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
-use contract::{Kind, State};
+use contract::{Kind, State, home};
 use files::beneath::Root;
 use workspace::walk::{Node, What};
 use workspace::{Manifest, walk, wipe};
@@ -25,11 +27,14 @@ pub(crate) struct Found {
 pub(crate) fn all(root: &Root, manifest: &Manifest, least: u64, most: usize) -> Vec<Found> {
     let covered = Covered::of(root, manifest);
     let device = root.stat_self().map(|s| files::beneath::print_of(&s).device).ok();
+    let own = home::swr_home().ok();
+    let own = own.as_deref().and_then(|own| own.strip_prefix(root.path()).ok()).map(Path::as_os_str);
     let enter = |path: &[u8], node: &Node| {
         let base = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
         Some(node.print.device) == device
             && !wipe::VOLATILE.iter().any(|v| v.as_bytes() == base)
             && !matches!(base, b".git" | b".swr" | b".selfheal" | b".swr-canary" | b"proc" | b"sys")
+            && own.is_none_or(|own| own.as_bytes() != path)
             && !covered.whole(path)
     };
     let walked = match root.dir() {
@@ -79,11 +84,7 @@ fn unreadable(path: &[u8], cause: &io::Error) -> Found {
 
 /// Why a file is worth an entry, and of which kind.
 fn worth(root: &Root, node: &Node, least: u64) -> Option<(Kind, String)> {
-    let lower = String::from_utf8_lossy(&node.path).to_lowercase();
-    let base = lower.rsplit('/').next().unwrap_or(&lower);
-    let secret = lower.contains(".ssh/id_")
-        || matches!(base, ".netrc" | ".npmrc" | ".pypirc" | "token" | "credentials");
-    if secret && node.print.size < SCRIPT && base.strip_suffix(".pub").is_none() {
+    if node.print.size < SCRIPT && wipe::is_secret(&node.path) {
         return Some((Kind::File, "a credential: tier 0, and a recipe that gets it anew".into()));
     }
     if node.print.size >= least && node.print.size > 0 {
@@ -111,10 +112,9 @@ struct Covered {
 
 impl Covered {
     fn of(root: &Root, manifest: &Manifest) -> Self {
-        let home = contract::home::user_home().ok();
+        let home = home::user_home().ok();
         // An entry of the home may lie below the root too: home /a, root /a/b, entry ~/b/c.
         let below = |path: &[u8]| {
-            use std::os::unix::ffi::OsStrExt as _;
             let Some(rest) = path.strip_prefix(b"~/") else { return Some(path.to_vec()) };
             let absolute = home.as_ref()?.join(std::ffi::OsStr::from_bytes(rest));
             Some(absolute.strip_prefix(root.path()).ok()?.as_os_str().as_bytes().to_vec())

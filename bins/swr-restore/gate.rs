@@ -38,7 +38,7 @@ impl Acceptance {
     /// Writes it.
     pub(crate) fn remember(&self, fix: &Fix) -> Result<(), Error> {
         files::records::append(fix, &self.path, self.line.as_bytes())
-            .map_err(|cause| Error::io("write", self.path.as_os_str(), &cause))
+            .map_err(|cause| read::unwritable(&self.path, &cause))
     }
 }
 

@@ -57,7 +57,7 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
     {
         let why = format!("nothing is run, because it cannot be noted as accepted: {}", trouble.message);
         report.say(&Verdict::new(State::Failed, Kind::Manifest, "signature", why))?;
-        return Err(Error::quiet(report.code()).hint("make room on the disk, then run this again").into());
+        return Err(Error::quiet(report.code()).hint(trouble.hint.unwrap_or_default()).into());
     }
     seal::standing::tend("swr-restore", Some(&fix).filter(|_| !options.dry_run), &home, access);
     run::run(&fix, &manifest, &home, &options, &mut report)?;

@@ -146,6 +146,9 @@ impl Restore<'_> {
         if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(&***n)) {
             self.failed.insert(entry.id.to_string());
             let detail = format!("{}; not attempted: it needs '{needed}'", findings[0].detail);
+            if !self.options.only.is_empty() && !self.options.only.iter().any(|id| *id == **needed) {
+                self.hints.push(format!("swr doctor --only {needed} --only {}", entry.id));
+            }
             return self.report.say(&Verdict::new(State::Skipped, entry.kind(), &*entry.id, detail));
         }
         if entry.restore.is_none() && findings.iter().any(|f| f.repair == Repair::Recipe) {

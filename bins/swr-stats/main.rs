@@ -1,37 +1,36 @@
 //! `swr-stats`: records what became of each entry, and says how likely it is to survive.
 
-use std::io::{BufRead as _, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
-use contract::exit::Family as _;
 use contract::message::{cause_of, hint, note};
 use contract::verdict::print;
 use contract::{Args, Code, Error, Kind, State, Swr, Verdict, clock, exit, home, mode};
 use workspace::history::{self, Turn};
-use workspace::json::{self, Json};
-
-/// A longer line is passed on in pieces and is no verdict.
-const LINE: u64 = 64 << 10;
+use workspace::verdicts::Verdicts;
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
 }
 
 fn go(args: &mut Args) -> Result<Code, Stop> {
-    let (mut record, mut json) = (false, false);
+    let (mut record, mut repair, mut json) = (false, false, false);
     while let Some(arg) = args.next()? {
         match arg {
             Arg::Long("record") => record = true,
+            Arg::Long("repair") => repair = true,
             Arg::Long("json") => json = true,
             other => return Err(unknown(other)),
         }
     }
     let home = home::swr_home()?;
     let path = home.join("history.jsonl");
+    if repair && !record {
+        return Err(Error::usage("--repair goes with --record").into());
+    }
     if record {
-        return Ok(pass_on(&home, &path)?);
+        return Ok(pass_on(&home, &path, repair)?);
     }
     let turns = history::read(&path).map_err(|cause| Error::io("read", path.as_os_str(), &cause))?;
     if turns.is_empty() {
@@ -55,21 +54,20 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
 
 /// Passes the lines on as they come and records the turn at their end. A history that cannot be written is said and
 /// changes no verdict.
-fn pass_on(home: &Path, path: &Path) -> Result<Code, Error> {
-    let mut code = exit::OK;
+fn pass_on(home: &Path, path: &Path, repair: bool) -> Result<Code, Error> {
     let mut turn = Turn { wall: clock::now().wall, states: Vec::new() };
-    let mut input = std::io::stdin().lock();
-    loop {
-        let mut line = Vec::new();
-        let count = input.by_ref().take(LINE).read_until(b'\n', &mut line);
-        if count.map_err(|cause| Error::io("read", "standard input".as_ref(), &cause))? == 0 {
-            break;
+    let mut input = Verdicts::open("swr check | swr stats --record, or swr doctor, which does both")?;
+    while let Some(piece) = input.read()? {
+        if let Some(verdict) = &piece.verdict {
+            take(&mut turn, verdict);
         }
-        if let Some(verdict) = verdict(line.strip_suffix(b"\n").unwrap_or(&line)) {
-            code = Swr::worse(code, Swr::code(verdict.state, verdict.kind));
-            take(&mut turn, &verdict);
-        }
-        print(&line)?;
+        print(piece.bytes)?;
+    }
+    if repair {
+        // What is still damaged the look before has said: a second time it would be a second look.
+        let is_well = |state: &State| matches!(state, State::Ok | State::Healed);
+        turn.states.retain(|(_, state)| is_well(state));
+        turn.states.iter_mut().for_each(|(_, state)| *state = State::Healed);
     }
     if !turn.states.is_empty() {
         let fix = mode::by_name();
@@ -78,21 +76,7 @@ fn pass_on(home: &Path, path: &Path) -> Result<Code, Error> {
             note("swr-stats", &format!("this turn is not recorded: {}", cause_of(&cause)));
         }
     }
-    Ok(code)
-}
-
-/// A verdict in either form, as a line or as a JSON object.
-fn verdict(line: &[u8]) -> Option<Verdict> {
-    if !line.starts_with(b"{") {
-        return Verdict::parse(line);
-    }
-    let Json::Object(pairs) = json::parse(line).ok()? else { return None };
-    let get = |key: &str| match pairs.iter().find(|(k, _)| k == key) {
-        Some((_, Json::Text(text))) => Some(text.as_bytes()),
-        _ => None,
-    };
-    let (state, kind) = (State::from_word(get("state")?)?, Kind::from_word(get("kind")?)?);
-    Some(Verdict::new(state, kind, get("subject")?, ""))
+    Ok(input.end("swr-stats", repair))
 }
 
 /// Of several lines about one entry the worst counts.

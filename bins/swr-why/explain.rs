@@ -1,10 +1,13 @@
 //! The words for a person: what an entry is, what is wrong with it, what hangs on it, what to do.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 
 use contract::message::one_line;
 use contract::{State, Verdict};
 use workspace::history::Survival;
+use workspace::place::root_path;
 use workspace::{Entry, Manifest, Shape, name, wipe};
 
 /// One entry, with what was found of it.
@@ -26,7 +29,7 @@ pub(crate) fn entry(manifest: &Manifest, entry: &Entry, past: &[Survival], found
     if let Some(notes) = &entry.notes {
         let _ = writeln!(text, "  notes:      {}", one_line(notes));
     }
-    let _ = writeln!(text, "  fix:        {}\n", fix(entry, found));
+    let _ = writeln!(text, "  fix:        {}\n", fix(manifest, entry, found));
     text
 }
 
@@ -68,12 +71,18 @@ fn record(entry: &Entry, past: &[Survival]) -> String {
     }
 }
 
-fn fix(entry: &Entry, found: &[Verdict]) -> String {
-    let only = format!("swr restore --only {}", entry.id);
+fn fix(manifest: &Manifest, entry: &Entry, found: &[Verdict]) -> String {
     if found.iter().any(|v| v.state == State::Unknown) {
-        return "it could not be checked: look at the mount and the permissions first, nothing is repaired"
-            .into();
+        let at = root_path(&manifest.header).map(|root| root.join(OsStr::from_bytes(&entry.path)));
+        let at = at.ok().filter(|_| !entry.path.starts_with(b"~/"));
+        let at = at.map_or_else(|| operand(entry), |at| word(&name::encode(at.as_os_str().as_bytes())));
+        return format!(
+            "it could not be checked, and nothing is repaired: ls -ld {at} shows whether a mount or permissions are missing, then swr check --only {}",
+            entry.id
+        );
     }
+    // What it needs has to be healthy first, and costs nothing where it is.
+    let only = needs(manifest, entry).iter().fold("swr restore".to_owned(), |all, id| all + " --only " + id);
     if !found.is_empty() && found.iter().all(|v| v.state == State::Stripped) {
         return format!("{only} (sets the mode, runs no recipe)");
     }
@@ -93,9 +102,29 @@ fn fix(entry: &Entry, found: &[Verdict]) -> String {
     }
 }
 
+/// The ids of all that an entry needs, and its own at the end; swr restore sorts them itself.
+fn needs<'a>(manifest: &'a Manifest, entry: &'a Entry) -> Vec<&'a str> {
+    let mut ids: Vec<&str> = vec![&entry.id];
+    let mut at = 0;
+    while let Some(id) = ids.get(at) {
+        let more = manifest.entry(id).map_or(&[][..], |e| &e.needs);
+        for need in more {
+            if !ids.contains(&&**need) && manifest.entry(need).is_some() {
+                ids.push(need);
+            }
+        }
+        at += 1;
+    }
+    ids.reverse();
+    ids
+}
+
 /// The entry's path as a word of a command line; `swr add` takes it as below the workspace root from anywhere.
 fn operand(entry: &Entry) -> String {
-    let text = path(entry);
+    word(&path(entry))
+}
+
+fn word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%~".contains(c);
     let front = if text.starts_with('-') { "./" } else { "" };
     if text.chars().all(plain) {

@@ -2,19 +2,15 @@
 
 mod explain;
 
-use std::io::BufRead as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use contract::cli::{Arg, Stop, unknown};
-use contract::exit::Family as _;
 use contract::verdict::print;
 use contract::{Args, Code, Error, Kind, State, Swr, Verdict, exit, home};
 use workspace::history::{self, Survival, survival};
+use workspace::verdicts::Verdicts;
 use workspace::{Manifest, read};
-
-/// A longer line is not a verdict.
-const LINE: u64 = 64 << 10;
 
 fn main() -> ExitCode {
     contract::run::<Swr>(include_str!("help.txt"), go)
@@ -46,27 +42,21 @@ fn go(args: &mut Args) -> Result<Code, Stop> {
 
 /// Explains what the verdict lines on standard input say, entry by entry, in the order they come.
 fn from_verdicts(manifest: &Manifest, past: &[Survival]) -> Result<Code, Error> {
-    let mut code = exit::OK;
     let mut pending: Vec<Verdict> = Vec::new();
-    let mut input = std::io::stdin().lock();
+    let mut input = Verdicts::open("swr why ID explains an entry; or swr check | swr why")?;
     loop {
-        let mut line = Vec::new();
-        let read = std::io::Read::take(&mut input, LINE)
-            .read_until(b'\n', &mut line)
-            .map_err(|cause| Error::io("read", "standard input".as_ref(), &cause))?;
-        let verdict = Verdict::parse(line.strip_suffix(b"\n").unwrap_or(&line));
+        let read = input.read()?.map(|piece| piece.verdict);
+        let is_end = read.is_none();
+        let verdict = read.flatten();
         let same = verdict.as_ref().is_some_and(|v| pending.first().is_none_or(|p| p.subject == v.subject));
         if !same {
             flush(manifest, past, &pending)?;
             pending.clear();
         }
-        if read == 0 {
-            return Ok(code);
+        if is_end {
+            return Ok(input.end("swr-why", false));
         }
-        if let Some(verdict) = verdict {
-            code = Swr::worse(code, Swr::code(verdict.state, verdict.kind));
-            pending.push(verdict);
-        }
+        pending.extend(verdict);
     }
 }
 

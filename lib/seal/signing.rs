@@ -95,14 +95,16 @@ impl SigningKey {
             Err(NotOpened::Io(cause)) => match cause.raw_os_error() {
                 Some(libc::ENOENT) => return Ok(None),
                 Some(libc::ELOOP) => return Err(refuse("is a link", anew)),
-                _ => return Err(failed(&cause)),
+                _ => return Err(Error { hint: workspace::read::way_in(path, &cause), ..failed(&cause) }),
             },
         };
         if meta.size() != SECRET as u64 {
             return Err(refuse(&format!("has {} bytes instead of {SECRET}", meta.size()), anew));
         }
         if meta.uid() != rustix::process::geteuid().as_raw() {
-            return Err(refuse(&format!("belongs to user {}", meta.uid()), anew));
+            let theirs =
+                "run this as that user; if that is a stranger, move it aside and swr sign makes a new key";
+            return Err(refuse(&format!("belongs to user {}", meta.uid()), theirs));
         }
         let access = Access::of(path, &meta);
         if let Access::Open(mode) = access
@@ -129,7 +131,7 @@ impl SigningKey {
             file.write_all(&*secret)?;
             file.commit_new(0o600)
         };
-        let failed = |cause: &io::Error| Error::io("create", path.as_os_str(), cause);
+        let failed = |cause: &io::Error| workspace::read::unwritable(path, cause);
         match write() {
             Ok(()) => Ok(Self(secret)),
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {

@@ -104,12 +104,14 @@ fn directory(root: &Root, path: &[u8], own: u32, options: &TreeOptions) -> Resul
     }
     for sentinel in &options.sentinels {
         let node = walk.nodes.iter().find(|n| n.path == *sentinel);
-        if !node.is_some_and(|n| n.what != What::File || n.print.size > 0) {
-            let sentinel = name::encode(sentinel);
-            return Err(format!(
-                "the sentinel '{sentinel}' is missing or empty in '{text}': is it healthy now?"
-            ));
-        }
+        let what = match node.map(|n| (&n.what, n.print.size)) {
+            None => "is missing",
+            Some((What::File, 0)) => "is empty",
+            Some((What::Other, _)) => "is a FIFO, socket or device",
+            Some(_) => continue,
+        };
+        let sentinel = name::encode(sentinel);
+        return Err(format!("the sentinel '{sentinel}' {what} in '{text}'"));
     }
     let counted = Counted::of(path, !options.hash, options.hash);
     let (files, bytes) = tree::totals(&walk, counted);

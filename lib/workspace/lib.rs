@@ -19,6 +19,7 @@ pub mod read;
 pub mod reading;
 mod repository;
 pub mod tree;
+pub mod verdicts;
 pub mod verify;
 pub mod walk;
 pub mod wipe;

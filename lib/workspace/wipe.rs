@@ -77,11 +77,35 @@ pub fn is_volatile(path: &[u8]) -> bool {
     path.split(|b| *b == b'/').any(|c| VOLATILE.iter().any(|v| v.as_bytes() == c))
 }
 
+/// Where programs keep a secret: names of files, some with the directory that makes them one.
+const SECRETS: [&str; 12] = [
+    "token",
+    "credentials",
+    ".env",
+    ".env.local",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".config/gh/hosts.yml",
+    ".docker/config.json",
+    ".kube/config",
+    ".config/gcloud/application_default_credentials.json",
+];
+
+/// Whether a file at this path holds a secret by its name.
+pub fn is_secret(path: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(path).to_lowercase();
+    let is =
+        |name: &&str| text.strip_suffix(*name).is_some_and(|front| front.is_empty() || front.ends_with('/'));
+    SECRETS.iter().any(is) || text.contains(".ssh/id_") && text.strip_suffix(".pub").is_none()
+}
+
 /// Tier 0, or a name that says so.
 fn is_credential(entry: &Entry) -> bool {
     let path = String::from_utf8_lossy(&entry.path).to_lowercase();
     let telling = ["token", "credential", "secret", ".ssh/", ".netrc", ".npmrc", ".pypirc", "auth"];
-    entry.tier == 0 || telling.iter().any(|t| path.contains(t))
+    entry.tier == 0 || is_secret(&entry.path) || telling.iter().any(|t| path.contains(t))
 }
 
 fn size(entry: &Entry) -> u64 {
