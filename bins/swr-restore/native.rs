@@ -35,7 +35,7 @@ fn words(doing: &str, path: &[u8], cause: &io::Error) -> String {
 }
 
 /// Through a descriptor, so that the name cannot become a link in between.
-fn set_mode(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
+pub(crate) fn set_mode(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
     let fd = root.open_at(path, OFlags::PATH, Mode::empty())?;
     let stat = rustix::fs::fstat(&fd)?;
     if !matches!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile | FileType::Directory) {
@@ -68,7 +68,8 @@ fn link(
     )
 }
 
-fn directory(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
+/// Makes a directory and those above it, or sets the mode of the one that is there.
+pub(crate) fn directory(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
     make_parents(root, path).map_err(io::Error::other)?;
     let place = root.place(path)?;
     match rustix::fs::mkdirat(&place.parent, place.name.as_slice(), Mode::from_raw_mode(0o700)) {

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use contract::message::{note, quoted};
 use contract::{Error, Fix, State, clock};
 use files::beneath::Root;
+use workspace::place::Places;
 use workspace::verify::{self, Depth, Finding, Repair};
-use workspace::{Entry, Shape};
+use workspace::{Entry, Manifest, Shape};
 
 use crate::journal::Journal;
-use crate::quarantine::{self, Aside};
-use crate::{native, recipe};
+use crate::{native, quarantine, recipe};
 
 /// What became of an entry.
 #[derive(Debug)]
@@ -51,10 +51,21 @@ fn holds_repository(root: &Root, entry: &Entry, path: &[u8]) -> bool {
     known.chain([&b".git"[..]]).any(|git| root.stat(&[path, b"/", git].concat()).is_ok())
 }
 
+/// What a repair moved.
+#[derive(Default)]
+pub(crate) struct Moved {
+    /// Where things stand aside.
+    pub(crate) aside: Vec<PathBuf>,
+    /// How many entries below came back from there.
+    pub(crate) below: usize,
+}
+
 /// All that a repair needs beside the entry.
 pub(crate) struct Bench<'a> {
     pub(crate) fix: &'a Fix,
     pub(crate) home: PathBuf,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) places: &'a Places,
     pub(crate) journal: Option<&'a Journal<'a>>,
     pub(crate) quarantine: bool,
     pub(crate) deep: bool,
@@ -76,7 +87,7 @@ impl Bench<'_> {
         if let Some(unknown) = findings.iter().find(|f| f.repair == Repair::Nothing) {
             return Outcome::Unknown(unknown.detail.clone());
         }
-        let mut moved = Vec::new();
+        let mut moved = Moved::default();
         if let Err(why) = self.natively(root, entry, path, &findings, &mut moved) {
             return Outcome::Failed(format!("{was}; {why}"));
         }
@@ -96,7 +107,7 @@ impl Bench<'_> {
         root: &Root,
         entry: &Entry,
         path: &[u8],
-        moved: &mut Vec<Aside>,
+        moved: &mut Moved,
     ) -> Result<Option<Outcome>, Error> {
         let Some(recipe) = &entry.restore else {
             return Ok(Some(Outcome::Failed("it has no recipe".into())));
@@ -107,28 +118,30 @@ impl Bench<'_> {
         let mut original = None;
         if (self.quarantine || holds_repository(root, entry, path)) && root.stat(path).is_ok() {
             self.aside(root, entry, path, moved)?;
-            original = moved.last().map(|a| a.place.clone());
+            original = moved.aside.last().cloned();
         }
         let ended = recipe::run(self.fix, entry, recipe, root.path(), &self.home);
         let why = match ended {
-            recipe::End::Well => return Ok(None),
-            recipe::End::Badly(why) => Outcome::Failed(why),
-            recipe::End::Stopped(signal) => Outcome::Stopped(signal),
+            recipe::End::Well => None,
+            recipe::End::Badly(why) => Some(Outcome::Failed(why)),
+            recipe::End::Stopped(signal) => Some(Outcome::Stopped(signal)),
         };
         if let Some(place) = original {
-            self.back(root, entry, path, &place, moved)?;
+            let back = if why.is_some() { self.back(root, entry, path, &place, moved) } else { Ok(()) };
+            let below = self.put_below_back(root, entry, path, &place, moved);
+            back.and(below)?;
         }
-        Ok(Some(why))
+        Ok(why)
     }
 
     /// Applies every repair that needs no recipe.
-    fn natively(
+    pub(crate) fn natively(
         &self,
         root: &Root,
         entry: &Entry,
         path: &[u8],
         findings: &[Finding],
-        moved: &mut Vec<Aside>,
+        moved: &mut Moved,
     ) -> Result<(), String> {
         for finding in findings {
             let mut aside = |at: &[u8]| self.aside(root, entry, at, moved).map_err(|e| e.message);
@@ -137,7 +150,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn judge(&self, root: &Root, entry: &Entry, path: &[u8], was: &str, mut moved: Vec<Aside>) -> Outcome {
+    fn judge(&self, root: &Root, entry: &Entry, path: &[u8], was: &str, mut moved: Moved) -> Outcome {
         let mut left = self.look(root, entry, path, true);
         let native = |f: &Finding| !matches!(f.repair, Repair::Nothing | Repair::Recipe);
         // A recipe brings content; its modes are those of its umask.
@@ -153,14 +166,25 @@ impl Bench<'_> {
         if !left.is_empty() {
             return Outcome::Still(left);
         }
-        let places: Vec<_> = moved.iter().map(|a| quoted(a.place.as_os_str())).collect();
+        let below = match moved.below {
+            0 => String::new(),
+            1 => "; 1 entry below it put back".into(),
+            n => format!("; {n} entries below it put back"),
+        };
+        let places: Vec<_> = moved.aside.iter().map(|a| quoted(a.as_os_str())).collect();
         let kept =
             if places.is_empty() { String::new() } else { format!("; kept aside: {}", places.join(" ")) };
-        Outcome::Healed(format!("was: {was}{kept}"))
+        Outcome::Healed(format!("was: {was}{below}{kept}"))
     }
 
     /// Moves what is at `path` to the quarantine; the journal knows the place before it happens.
-    fn aside(&self, root: &Root, entry: &Entry, path: &[u8], moved: &mut Vec<Aside>) -> Result<(), Error> {
+    pub(crate) fn aside(
+        &self,
+        root: &Root,
+        entry: &Entry,
+        path: &[u8],
+        moved: &mut Moved,
+    ) -> Result<(), Error> {
         let place = quarantine::place(self.fix, &self.home, &entry.id, path)?;
         if let Some(journal) = self.journal {
             journal.aside(&entry.id, &place)?;
@@ -168,14 +192,14 @@ impl Bench<'_> {
         let absolute = native::absolute(root, path);
         let aside = quarantine::move_aside(root, path, &place)
             .map_err(|cause| Error::io("move aside", absolute.as_os_str(), &cause))?;
-        if let Some(journal) = self.journal.filter(|_| aside.place != place) {
-            journal.aside(&entry.id, &aside.place)?;
+        if let Some(journal) = self.journal.filter(|_| aside != place) {
+            journal.aside(&entry.id, &aside)?;
         }
         note(
             "swr-restore",
-            &format!("moved {} to {}", quoted(absolute.as_os_str()), quoted(aside.place.as_os_str())),
+            &format!("moved {} to {}", quoted(absolute.as_os_str()), quoted(aside.as_os_str())),
         );
-        moved.push(aside);
+        moved.aside.push(aside);
         Ok(())
     }
 
@@ -186,7 +210,7 @@ impl Bench<'_> {
         entry: &Entry,
         path: &[u8],
         original: &std::path::Path,
-        moved: &mut Vec<Aside>,
+        moved: &mut Moved,
     ) -> Result<(), Error> {
         if root.stat(path).is_ok() {
             self.aside(root, entry, path, moved)?;

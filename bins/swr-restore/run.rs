@@ -44,11 +44,16 @@ pub(crate) fn run(
     let bench = Bench {
         fix,
         home: home.to_owned(),
+        manifest,
+        places: &places,
         journal: journal.as_ref(),
         quarantine: options.quarantine,
         deep: options.deep,
         jobs: content::jobs(),
     };
+    if let Some(unfinished) = before.as_ref().filter(|_| !options.dry_run) {
+        bench.put_interrupted_back(&unfinished.aside);
+    }
     let resumed =
         before.filter(|u| options.resume && u.manifest == Some(digest)).map(|u| u.done).unwrap_or_default();
     let mut restore = Restore { manifest, options, bench, failed: HashSet::new(), report, hints: Vec::new() };
@@ -63,12 +68,15 @@ pub(crate) fn run(
 }
 
 /// What a person does about an entry that no recipe brings back.
-fn by_hand(root: &Root, entry: &Entry, path: &[u8], findings: &[Finding]) -> String {
+fn by_hand(bench: &Bench, root: &Root, entry: &Entry, path: &[u8], findings: &[Finding]) -> String {
     let place = native::absolute(root, path);
     let (place, id) = (quoted(place.as_os_str()), &entry.id);
     if findings.iter().any(|f| f.state == State::Missing && f.repair == Repair::Recipe)
         && root.stat(path).is_err()
     {
+        if let Some(copy) = bench.copy_aside(root, entry, path) {
+            return format!("a good copy stands aside: mv {} {place}", quoted(copy.as_os_str()));
+        }
         return format!("put a copy at {place}, or let go of it: swr add --remove {id}, then swr sign");
     }
     let path = quoted(OsStr::from_bytes(&entry.path));
@@ -149,7 +157,7 @@ impl Restore<'_> {
             return self.report.say(&Verdict::new(State::Skipped, entry.kind(), &*entry.id, detail));
         }
         if entry.restore.is_none() && findings.iter().any(|f| f.repair == Repair::Recipe) {
-            self.hint(by_hand(root, entry, path, &findings));
+            self.hint(by_hand(&self.bench, root, entry, path, &findings));
         }
         let outcome = if self.options.dry_run {
             dry(entry, &findings)
