@@ -1,6 +1,6 @@
 //! Entries below a tree that was moved aside: what was healthy there comes back to its place.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ impl Bench<'_> {
         copy: &Path,
         moved: &mut Moved,
     ) -> Result<(), Error> {
-        let below = self.below(&native::absolute(root, path));
+        let below = self.below(native::absolute(root, path).as_os_str().as_bytes());
         let (Some(dir), Some(name), false) = (copy.parent(), copy.file_name(), below.is_empty()) else {
             return Ok(());
         };
@@ -73,18 +73,19 @@ impl Bench<'_> {
     }
 
     /// The other entries below a directory, upper ones first, each with the rest of its path, which begins with a slash.
-    fn below(&self, dir: &Path) -> Vec<(&Entry<'static>, Vec<u8>)> {
-        let all = self.manifest.lines.iter().map(|l| &l.entry);
-        let mut below: Vec<_> = all
-            .filter_map(|e| {
-                let (root, path) = self.places.of(e).ok()?;
-                let absolute = native::absolute(root, path);
-                let rest = absolute.strip_prefix(dir).ok()?.as_os_str().as_bytes();
-                (!rest.is_empty()).then(|| (e, [b"/", rest].concat()))
-            })
-            .collect();
-        below.sort_by(|a, b| a.1.cmp(&b.1));
-        below
+    fn below(&self, dir: &[u8]) -> Vec<(&Entry<'static>, Vec<u8>)> {
+        let mut levels = Vec::new();
+        for entry in self.manifest.lines.iter().map(|l| &l.entry) {
+            let Ok((root, path)) = self.places.of(entry) else { continue };
+            let absolute = native::absolute(root, path);
+            let Some(rest) = absolute.as_os_str().as_bytes().strip_prefix(dir) else { continue };
+            if rest.first() == Some(&b'/') {
+                let level = rest.iter().filter(|b| **b == b'/').count();
+                levels.resize_with(levels.len().max(level), Vec::new);
+                levels[level - 1].push((entry, rest.to_vec()));
+            }
+        }
+        levels.concat()
     }
 
     /// Whether an entry's copy is healthy but for modes, which its own turn sets.
@@ -145,19 +146,30 @@ impl Bench<'_> {
     pub(crate) fn copy_aside(&self, root: &Root, entry: &Entry, path: &[u8]) -> Option<PathBuf> {
         let absolute = native::absolute(root, path);
         let all = std::fs::read_dir(self.home.join("quarantine")).ok()?;
-        let mut dirs: Vec<_> = all.flatten().map(|d| d.path()).collect();
-        dirs.sort();
-        dirs.into_iter().rev().find_map(|dir| {
-            // As `quarantine::place` names them: STAMP-ID-N.
-            let (_, id) = dir.file_name()?.to_str()?.split_once('-')?;
-            let (id, _) = id.rsplit_once('-')?;
-            let outer = self.manifest.entry(id)?;
-            let (outer_root, outer_path) = self.places.of(outer).ok()?;
-            let outer = native::absolute(outer_root, outer_path);
-            let rest = absolute.strip_prefix(&outer).ok()?.as_os_str();
-            let copy = Copy { dir: Root::open(&dir).ok()?, name: outer.file_name()?.as_bytes() };
-            let below = if rest.is_empty() { Vec::new() } else { [b"/", rest.as_bytes()].concat() };
-            self.is_good(&copy, entry, &below).then(|| dir.join(OsStr::from_bytes(&copy.path(&below))))
-        })
+        let mut newest: Option<(OsString, PathBuf)> = None;
+        for dir in all.flatten().map(|d| d.file_name()) {
+            let is_newer = newest.as_ref().is_none_or(|(name, _)| *name < dir);
+            let absolute = absolute.as_os_str().as_bytes();
+            if is_newer && let Some(place) = self.copy_in(&dir, entry, absolute) {
+                newest = Some((dir, place));
+            }
+        }
+        newest.map(|(_, place)| place)
+    }
+
+    /// Where the good copy of an entry is in one directory of the quarantine.
+    fn copy_in(&self, dir: &OsStr, entry: &Entry, absolute: &[u8]) -> Option<PathBuf> {
+        // As `quarantine::place` names them: STAMP-ID-N.
+        let (_, id) = dir.to_str()?.split_once('-')?;
+        let (id, _) = id.rsplit_once('-')?;
+        let outer = self.manifest.entry(id)?;
+        let (root, path) = self.places.of(outer).ok()?;
+        let below = absolute.strip_prefix(native::absolute(root, path).as_os_str().as_bytes())?;
+        if !matches!(below.first(), None | Some(b'/')) {
+            return None;
+        }
+        let dir = self.home.join("quarantine").join(dir);
+        let copy = Copy { dir: Root::open(&dir).ok()?, name: path.rsplit(|b| *b == b'/').next()? };
+        self.is_good(&copy, entry, below).then(|| dir.join(OsStr::from_bytes(&copy.path(below))))
     }
 }
