@@ -89,3 +89,23 @@ fn a_need_that_no_entry_is_is_refused_and_so_is_taking_away_what_is_needed() {
     added(&home, text.as_bytes(), &["c"]);
     added(&home, text.as_bytes(), &["--retighten"]);
 }
+
+#[test]
+fn the_recipe_of_an_entry_that_is_gone_can_be_corrected() {
+    let home = Home::new();
+    let file = home.file("x", "content");
+    let empty = added(&home, b"", &["--empty", "--root", home.dir.to_str().unwrap()]);
+    let manifest = added(&home, &empty, &["x", "--restore", "wrong", "--notes", "mine"]);
+    std::fs::remove_file(file).unwrap();
+    let out = add(&home, &manifest, &["x", "--restore", "right", "--timeout", "7"]);
+    assert_eq!((out.code, out.err().lines().count()), (0, 1), "{}", out.err());
+    assert!(out.err().contains("what was captured of it stays"), "{}", out.err());
+    let (old, new) = (Manifest::parse(&manifest).unwrap(), Manifest::parse(&out.stdout).unwrap());
+    let (old, new) = (old.entry("x").unwrap(), new.entry("x").unwrap());
+    assert_eq!((&new.shape, &new.notes, new.tier), (&old.shape, &old.notes, old.tier));
+    assert_eq!((new.restore.as_deref(), new.timeout_s), (Some("right"), Some(7)));
+    // What would have to look at it, or has no entry yet, is still an error.
+    for args in [&["x"][..], &["x", "--restore", "right", "--hash"], &["y", "--restore", "right"]] {
+        assert_eq!(add(&home, &manifest, args).code, 74, "{args:?}");
+    }
+}
