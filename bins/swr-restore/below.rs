@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use contract::Error;
 use contract::message::{note, quoted};
-use contract::{Error, exit};
 use files::beneath::{self, Root};
 use files::tree::rename_new_at;
 use rustix::fs::FileType;
@@ -60,7 +60,7 @@ impl Bench<'_> {
                 self.put_one_back(root, entry, (path, &place), &copy, moved)
             } else if lost.iter().all(|f| !matches!(f.repair, Repair::Nothing | Repair::Recipe)) {
                 // The tree may count what has its turn only later.
-                self.natively(root, inner, &place, &lost, moved).map_err(|why| Error::new(exit::IO, why))
+                self.natively(root, inner, &place, &lost, moved)
             } else {
                 continue;
             };

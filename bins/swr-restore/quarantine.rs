@@ -9,7 +9,7 @@ use contract::{Error, Fix, clock};
 use files::atomic::make_dir;
 use files::beneath::Root;
 use files::tree::rename_new_at;
-use rustix::fs::CWD;
+use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
 /// The place a thing of entry `id` will have: a directory of its own, so that it keeps its name.
@@ -58,4 +58,12 @@ pub(crate) fn move_aside(root: &Root, path: &[u8], place: &Path) -> io::Result<P
 pub(crate) fn put_back(root: &Root, path: &[u8], aside: &Path) -> io::Result<()> {
     let to = root.place(path)?;
     Ok(rename_new_at(CWD, aside.as_os_str().as_bytes(), &to.parent, &to.name)?)
+}
+
+/// Takes the directory of a [`place`] away that holds nothing; any other stays.
+pub(crate) fn tidy(home: &Path, place: &Path) {
+    if let Some(dir) = place.parent().filter(|d| d.parent().is_some_and(|all| all == home.join("quarantine")))
+    {
+        let _ = rustix::fs::unlinkat(CWD, dir, AtFlags::REMOVEDIR);
+    }
 }

@@ -21,8 +21,8 @@ pub(crate) enum Outcome {
     Healed(String),
     /// It would be repaired so.
     Would(String),
-    /// It could not be repaired.
-    Failed(String),
+    /// It could not be repaired, and what a person can do.
+    Failed(String, Option<String>),
     /// It could not be checked.
     Unknown(String),
     /// Its repair ended well and it is still damaged.
@@ -38,7 +38,7 @@ pub(crate) fn dry(entry: &Entry, findings: &[Finding]) -> Outcome {
     }
     let by_recipe = findings.iter().any(|f| f.repair == Repair::Recipe);
     match (&entry.restore, by_recipe) {
-        (None, true) => Outcome::Failed(format!("{}; it has no recipe", findings[0].detail)),
+        (None, true) => Outcome::Failed(format!("{}; it has no recipe", findings[0].detail), None),
         (Some(recipe), true) => Outcome::Would(format!("{}; would run: {recipe}", findings[0].detail)),
         (_, false) => Outcome::Would(format!("{}; repaired without a recipe", findings[0].detail)),
     }
@@ -89,13 +89,13 @@ impl Bench<'_> {
         }
         let mut moved = Moved::default();
         if let Err(why) = self.natively(root, entry, path, &findings, &mut moved) {
-            return Outcome::Failed(format!("{was}; {why}"));
+            return Outcome::Failed(format!("{was}; {}", why.message), why.hint);
         }
         let by_recipe = findings.iter().any(|f| f.repair == Repair::Recipe);
         let ended = if by_recipe { self.by_recipe(root, entry, path, &mut moved) } else { Ok(None) };
         match ended {
-            Err(trouble) => Outcome::Failed(format!("{was}; {}", trouble.message)),
-            Ok(Some(Outcome::Failed(why))) => Outcome::Failed(format!("{was}; {why}")),
+            Err(trouble) => Outcome::Failed(format!("{was}; {}", trouble.message), trouble.hint),
+            Ok(Some(Outcome::Failed(why, hint))) => Outcome::Failed(format!("{was}; {why}"), hint),
             Ok(Some(other)) => other,
             Ok(None) => self.judge(root, entry, path, &was, moved),
         }
@@ -110,25 +110,32 @@ impl Bench<'_> {
         moved: &mut Moved,
     ) -> Result<Option<Outcome>, Error> {
         let Some(recipe) = &entry.restore else {
-            return Ok(Some(Outcome::Failed("it has no recipe".into())));
+            return Ok(Some(Outcome::Failed("it has no recipe".into(), None)));
         };
-        if let Err(why) = native::parents(root, path) {
-            return Ok(Some(Outcome::Failed(why)));
-        }
-        let mut original = None;
+        let mut stood = None;
+        native::make_parents(root, path, &mut |at| {
+            self.aside(root, entry, at, moved)?;
+            stood = moved.aside.last().map(|place| (at.to_vec(), place.clone()));
+            Ok(())
+        })?;
         if (self.quarantine || holds_repository(root, entry, path)) && root.stat(path).is_ok() {
             self.aside(root, entry, path, moved)?;
-            original = moved.aside.last().cloned();
+            stood = moved.aside.last().map(|place| (path.to_vec(), place.clone()));
         }
         let ended = recipe::run(self.fix, entry, recipe, root.path(), &self.home);
         let why = match ended {
             recipe::End::Well => None,
-            recipe::End::Badly(why) => Some(Outcome::Failed(why)),
+            recipe::End::Badly(why) => {
+                let log = recipe::log(&self.home, &entry.id);
+                let hint = format!("what the recipe of {} said is in {}", entry.id, quoted(log.as_os_str()));
+                Some(Outcome::Failed(why, Some(hint)))
+            }
             recipe::End::Stopped(signal) => Some(Outcome::Stopped(signal)),
         };
-        if let Some(place) = original {
-            let back = if why.is_some() { self.back(root, entry, path, &place, moved) } else { Ok(()) };
-            let below = self.put_below_back(root, entry, path, &place, moved);
+        if let Some((at, place)) = stood {
+            let back = if why.is_some() { self.back(root, entry, &at, &place, moved) } else { Ok(()) };
+            let below =
+                if at == path { self.put_below_back(root, entry, path, &place, moved) } else { Ok(()) };
             back.and(below)?;
         }
         Ok(why)
@@ -142,9 +149,9 @@ impl Bench<'_> {
         path: &[u8],
         findings: &[Finding],
         moved: &mut Moved,
-    ) -> Result<(), String> {
+    ) -> Result<(), Error> {
         for finding in findings {
-            let mut aside = |at: &[u8]| self.aside(root, entry, at, moved).map_err(|e| e.message);
+            let mut aside = |at: &[u8]| self.aside(root, entry, at, moved);
             native::apply(root, entry, path, &finding.repair, &mut aside)?;
         }
         Ok(())
@@ -156,7 +163,7 @@ impl Bench<'_> {
         // A recipe brings content; its modes are those of its umask.
         if !left.is_empty() && left.iter().all(native) {
             if let Err(why) = self.natively(root, entry, path, &left, &mut moved) {
-                return Outcome::Failed(why);
+                return Outcome::Failed(why.message, why.hint);
             }
             left = self.look(root, entry, path, true);
         }
@@ -190,8 +197,13 @@ impl Bench<'_> {
             journal.aside(&entry.id, &place)?;
         }
         let absolute = native::absolute(root, path);
-        let aside = quarantine::move_aside(root, path, &place)
-            .map_err(|cause| Error::io("move aside", absolute.as_os_str(), &cause))?;
+        let aside = quarantine::move_aside(root, path, &place);
+        quarantine::tidy(&self.home, &place);
+        let aside = aside.map_err(|cause| {
+            let hint =
+                format!("let {} be renamed by this user, then run this again", quoted(absolute.as_os_str()));
+            Error::io("move aside", absolute.as_os_str(), &cause).hint(hint)
+        })?;
         if let Some(journal) = self.journal.filter(|_| aside != place) {
             journal.aside(&entry.id, &aside)?;
         }
@@ -218,6 +230,7 @@ impl Bench<'_> {
         let absolute = native::absolute(root, path);
         quarantine::put_back(root, path, original)
             .map_err(|cause| Error::io("put back", absolute.as_os_str(), &cause))?;
+        quarantine::tidy(&self.home, original);
         note("swr-restore", &format!("put {} back", quoted(absolute.as_os_str())));
         if let Some(journal) = self.journal {
             journal.back(&entry.id);
