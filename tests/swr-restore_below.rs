@@ -122,6 +122,7 @@ fn entries_below_a_tree_come_back_after_a_kill_in_the_middle_of_its_recipe() {
     for (what, again, args) in [
         ("the recipe ends well then", "mkdir -p proj/src && echo 'int a;' >proj/src/a.c", &["--resume"][..]),
         ("it fails then", "exit 7", &["--resume"]),
+        ("killed between two entries", "exit 7", &["--resume"]),
         ("without --resume", "exit 7", &[]),
         ("another entry is asked for", "exit 7", &["--only", "deploy"]),
     ] {
@@ -133,6 +134,10 @@ fn entries_below_a_tree_come_back_after_a_kill_in_the_middle_of_its_recipe() {
         first.kill().unwrap();
         first.wait().unwrap();
         assert!(!b.home.path("proj/deploy.sh").exists(), "{what}: killed in between");
+        if what == "killed between two entries" {
+            let aside = fs::read_dir(b.home.path(".swr/quarantine")).unwrap().next().unwrap().unwrap().path();
+            fs::rename(aside.join("proj/deploy.sh"), b.home.path("proj/deploy.sh")).unwrap();
+        }
         b.home.file("again", "");
         let out = restore(&b, args);
         assert!(out.err().contains("interrupted"), "{what}: {}", out.err());

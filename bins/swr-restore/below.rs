@@ -80,7 +80,7 @@ impl Bench<'_> {
             let absolute = native::absolute(root, path);
             let Some(rest) = absolute.as_os_str().as_bytes().strip_prefix(dir) else { continue };
             if rest.first() == Some(&b'/') {
-                let level = rest.iter().filter(|b| **b == b'/').count();
+                let level = rest.split(|b| *b == b'/').count() - 1;
                 levels.resize_with(levels.len().max(level), Vec::new);
                 levels[level - 1].push((entry, rest.to_vec()));
             }
