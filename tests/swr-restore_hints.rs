@@ -122,8 +122,12 @@ fn a_recipe_that_does_not_bring_enough_is_one_hint_that_leads_on() {
     assert_eq!(out.code, 3, "{}", out.out());
     let hints = hints(&out);
     assert_eq!(hints.len(), 1, "{hints:?}");
-    for words in [".swr/log/src.log'", ": swr add 'src', ", ": swr add 'src' --restore '...'; then swr sign"]
-    {
+    for words in [
+        "-src-1/src'; see ",
+        ".swr/log/src.log'",
+        ": swr add 'src', ",
+        ": swr add 'src' --restore '...'; then swr sign",
+    ] {
         assert!(hints[0].contains(words), "{words}: {hints:?}");
     }
 }

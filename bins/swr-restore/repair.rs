@@ -25,8 +25,8 @@ pub(crate) enum Outcome {
     Failed(String, Option<String>),
     /// It could not be checked.
     Unknown(String),
-    /// Its repair ended well and it is still damaged.
-    Still(Vec<Finding>),
+    /// Its repair ended well and it is still damaged; where what was there stands aside.
+    Still(Vec<Finding>, Vec<PathBuf>),
     /// This process was told to stop.
     Stopped(i32),
 }
@@ -171,7 +171,7 @@ impl Bench<'_> {
             return Outcome::Unknown(left[0].detail.clone());
         }
         if !left.is_empty() {
-            return Outcome::Still(left);
+            return Outcome::Still(left, moved.aside);
         }
         let below = match moved.below {
             0 => String::new(),

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use contract::message::{self, note, quoted};
 use contract::{Error, Fix, Report, State, Swr, Verdict, exit};
@@ -176,7 +176,12 @@ impl Restore<'_> {
             return self.report.say(&Verdict::new(State::Skipped, entry.kind(), &*entry.id, detail));
         }
         if entry.restore.is_none() && findings.iter().any(|f| f.repair == Repair::Recipe) {
-            self.hint(by_hand(&self.bench, root, entry, path, &findings));
+            // A look into the quarantine for each of thousands would take long, and not be read.
+            if self.hints.len() < HINTS {
+                self.hint(by_hand(&self.bench, root, entry, path, &findings));
+            } else {
+                self.more += 1;
+            }
         }
         let outcome = if self.options.dry_run {
             dry(entry, &findings)
@@ -205,7 +210,7 @@ impl Restore<'_> {
                 ));
                 (State::Unknown, detail)
             }
-            Outcome::Still(left) => return self.still(entry, &left),
+            Outcome::Still(left, aside) => return self.still(entry, &left, aside.first()),
             Outcome::Stopped(signal) => {
                 let status = u8::try_from(128 + signal).unwrap_or(u8::MAX);
                 return Err(Error::new(contract::Code::transparent(status), "told to stop")
@@ -227,7 +232,7 @@ impl Restore<'_> {
         }
     }
 
-    fn still(&mut self, entry: &Entry, left: &[Finding]) -> Result<(), Error> {
+    fn still(&mut self, entry: &Entry, left: &[Finding], aside: Option<&PathBuf>) -> Result<(), Error> {
         self.has_failed(entry);
         self.report.fold(exit::swr::STILL_DAMAGED);
         for finding in left {
@@ -237,8 +242,10 @@ impl Restore<'_> {
         if entry.restore.is_some() {
             let log = recipe::log(&self.bench.home, &entry.id);
             let (path, log) = (quoted(OsStr::from_bytes(&entry.path)), quoted(log.as_os_str()));
+            let aside = aside.map(|a| format!("what was there is in {}; ", quoted(a.as_os_str())));
+            let aside = aside.unwrap_or_default();
             self.hint(format!(
-                "see {log}; if what is there now is right: swr add {path}, if the recipe is wrong: \
+                "{aside}see {log}; if what is there now is right: swr add {path}, if the recipe is wrong: \
                  swr add {path} --restore '...'; then swr sign"
             ));
         }
