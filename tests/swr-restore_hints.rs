@@ -125,8 +125,8 @@ fn a_recipe_that_does_not_bring_enough_is_one_hint_that_leads_on() {
     for words in [
         "-src-1/src'; see ",
         ".swr/log/src.log'",
-        ": swr add 'src', ",
-        ": swr add 'src' --restore '...'; then swr sign",
+        ": swr add 'src', then swr sign; ",
+        ": move that away, swr add 'src' --restore '...', then swr sign",
     ] {
         assert!(hints[0].contains(words), "{words}: {hints:?}");
     }

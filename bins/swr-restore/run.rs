@@ -245,8 +245,8 @@ impl Restore<'_> {
             let aside = aside.map(|a| format!("what was there is in {}; ", quoted(a.as_os_str())));
             let aside = aside.unwrap_or_default();
             self.hint(format!(
-                "{aside}see {log}; if what is there now is right: swr add {path}, if the recipe is wrong: \
-                 swr add {path} --restore '...'; then swr sign"
+                "{aside}see {log}; if what is there now is right: swr add {path}, then swr sign; if the recipe is wrong: \
+                 move that away, swr add {path} --restore '...', then swr sign"
             ));
         }
         self.done(entry);
