@@ -160,3 +160,23 @@ fn a_relative_path_that_is_here_and_in_the_workspace_is_said_to_be_the_latter() 
     assert_eq!(add(&home, b"", &["src"]).err(), "", "in the workspace itself");
     assert!(in_proj("only").err().contains("by its absolute path"), "{}", in_proj("only").err());
 }
+
+#[test]
+fn the_recipe_of_an_entry_that_is_gone_can_be_corrected() {
+    let home = Home::new();
+    let file = home.file("x", "content");
+    let empty = added(&home, b"", &["--empty", "--root", home.dir.to_str().unwrap()]);
+    let manifest = added(&home, &empty, &["x", "--restore", "wrong", "--notes", "mine"]);
+    fs::remove_file(file).unwrap();
+    let out = add(&home, &manifest, &["x", "--restore", "right", "--timeout", "7"]);
+    assert_eq!((out.code, out.err().lines().count()), (0, 1), "{}", out.err());
+    assert!(out.err().contains("what was captured of it stays"), "{}", out.err());
+    let (old, new) = (Manifest::parse(&manifest).unwrap(), Manifest::parse(&out.stdout).unwrap());
+    let (old, new) = (old.entry("x").unwrap(), new.entry("x").unwrap());
+    assert_eq!((&new.shape, &new.notes, new.tier), (&old.shape, &old.notes, old.tier));
+    assert_eq!((new.restore.as_deref(), new.timeout_s), (Some("right"), Some(7)));
+    // What would have to look at it, or has no entry yet, is still an error.
+    for args in [&["x"][..], &["x", "--restore", "right", "--hash"], &["y", "--restore", "right"]] {
+        assert_eq!(add(&home, &manifest, args).code, 74, "{args:?}");
+    }
+}

@@ -106,3 +106,158 @@ fn an_uncommitted_edit_survives_a_recipe_that_is_to_run_in_place() {
     assert!(out.out().contains("healed\ttree\tplain\t"), "in place: {}", out.out());
     assert_eq!(fs::read_to_string(b.home.path("repo/mine.c")).unwrap(), "edited, not committed\n");
 }
+
+fn hints(out: &Output) -> Vec<String> {
+    out.err().lines().filter_map(|l| l.strip_prefix("hint: ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_recipe_that_does_not_bring_enough_is_one_hint_that_leads_on() {
+    let mut b = Box::new();
+    b.home.file("src/a", "aa");
+    b.home.file("src/b", "bb");
+    b.add("src", b"src", 2, Some("mkdir src && echo >src/a"), &[]).sign();
+    fs::remove_file(b.home.path("src/b")).unwrap();
+    let out = restore(&b, &[]);
+    assert_eq!(out.code, 3, "{}", out.out());
+    let hints = hints(&out);
+    assert_eq!(hints.len(), 1, "{hints:?}");
+    for words in [
+        "-src-1/src'; see ",
+        ".swr/log/src.log'",
+        ": swr add 'src', then swr sign; ",
+        ": move that away, swr add 'src' --restore '...', then swr sign",
+    ] {
+        assert!(hints[0].contains(words), "{words}: {hints:?}");
+    }
+}
+
+#[test]
+fn a_recipe_that_fails_or_is_too_slow_is_told_with_its_log_and_what_needs_it_with_a_way() {
+    let mut b = Box::new();
+    for name in ["fails", "slow", "later"] {
+        b.home.file(name, name);
+    }
+    b.add("fails", b"fails", 1, Some("echo why; exit 7"), &[]);
+    b.add("slow", b"slow", 1, Some("sleep 61"), &[]);
+    b.add("later", b"later", 2, Some("true"), &["slow"]);
+    let mut slow = b.manifest.entry("slow").unwrap().clone();
+    slow.timeout_s = Some(1);
+    b.manifest.put(slow);
+    b.sign();
+    for name in ["fails", "slow", "later"] {
+        fs::remove_file(b.home.path(name)).unwrap();
+    }
+    let out = restore(&b, &[]);
+    assert_eq!(out.code, 2, "{}", out.out());
+    let hints = hints(&out).join("\n");
+    for words in [".swr/log/fails.log'", ".swr/log/slow.log'", "swr explain slow"] {
+        assert!(hints.contains(words), "{words}: {hints}");
+    }
+    assert_eq!(fs::read_to_string(b.home.path(".swr/log/fails.log")).unwrap(), "why\n");
+}
+
+#[test]
+fn what_could_not_be_looked_at_is_told_what_to_look_for() {
+    let mut b = Box::new();
+    b.home.file("d/f", "x");
+    b.add("f", b"d/f", 1, Some("touch ran"), &[]).sign();
+    fs::rename(b.home.path("d"), b.home.path("e")).unwrap();
+    std::os::unix::fs::symlink("e", b.home.path("d")).unwrap();
+    let out = restore(&b, &[]);
+    assert_eq!((out.code, out.field(1).as_str()), (1, "unknown"), "{}", out.out());
+    assert!(hints(&out).len() == 1 && hints(&out)[0].contains("/d/f' and all above it"), "{}", out.err());
+}
+
+#[test]
+fn hints_that_are_too_many_are_counted() {
+    let mut b = Box::new();
+    for n in 0..11 {
+        let name = format!("f{n}");
+        b.home.file(&name, "x");
+        b.add(&name, name.as_bytes(), 1, None, &[]);
+    }
+    b.sign();
+    for n in 0..11 {
+        fs::remove_file(b.home.path(&format!("f{n}"))).unwrap();
+    }
+    let out = restore(&b, &[]);
+    assert_eq!((out.code, hints(&out).len()), (2, 9), "{}", out.err());
+    assert!(hints(&out)[8].starts_with("3 more are not shown"), "{}", out.err());
+}
+
+#[test]
+fn records_that_cannot_be_read_are_told_with_a_way_out() {
+    for name in ["accepted.jsonl", "journal.jsonl"] {
+        let mut b = Box::new();
+        b.home.file("f", "x");
+        b.add("f", b"f", 1, Some("printf x >f"), &[]).sign();
+        fs::create_dir(b.home.path(&format!(".swr/{name}"))).unwrap();
+        let out = restore(&b, &[]);
+        assert_eq!((out.code, hints(&out).len()), (74, 1), "{name}: {}", out.err());
+        assert!(out.err().contains(name), "{}", out.err());
+    }
+}
+
+#[test]
+fn an_empty_directory_that_is_an_entry_comes_back() {
+    let mut b = Box::new();
+    fs::create_dir_all(b.home.path("ed")).unwrap();
+    fs::create_dir_all(b.home.path("nest/inner")).unwrap();
+    b.home.file("kept/x", "x");
+    b.add("ed", b"ed", 2, None, &[])
+        .add("nest", b"nest", 2, None, &[])
+        .add("kept", b"kept", 2, None, &[])
+        .sign();
+    for name in ["ed", "nest", "kept"] {
+        fs::remove_dir_all(b.home.path(name)).unwrap();
+    }
+    let out = restore(&b, &[]);
+    assert_eq!(out.code, 2, "what had a file cannot come back without a recipe: {}", out.out());
+    assert!(
+        b.home.path("ed").is_dir() && b.home.path("nest/inner").is_dir() && !b.home.path("kept").exists()
+    );
+    assert_eq!(out.out().matches("healed\ttree\t").count(), 2, "{}", out.out());
+}
+
+#[test]
+fn a_file_where_a_directory_belongs_moves_aside_and_back_when_the_recipe_fails() {
+    for (recipe, heals) in [("mkdir -p a/b && printf x >a/b/f", true), ("touch a/b/half; exit 1", false)] {
+        let mut b = Box::new();
+        b.home.file("a/b/f", "x");
+        b.add("f", b"a/b/f", 1, Some(recipe), &[]).sign();
+        fs::remove_dir_all(b.home.path("a")).unwrap();
+        b.home.file("a", "mine");
+        let out = restore(&b, &[]);
+        assert_eq!(out.code, if heals { 0 } else { 2 }, "{}{}", out.out(), out.err());
+        let kept: Vec<_> = fs::read_dir(b.home.path(".swr/quarantine")).unwrap().flatten().collect();
+        let mine = if heals { kept[0].path().join("a") } else { b.home.path("a") };
+        assert_eq!(fs::read_to_string(mine).unwrap(), "mine", "{recipe}");
+        assert_eq!(b.home.path("a/b/f").exists(), heals);
+    }
+    let mut b = Box::new();
+    b.home.file("a/b/f", "x");
+    b.add("f", b"a/b/f", 1, None, &[]);
+    let mut entry = b.manifest.entry("f").unwrap().clone();
+    if let workspace::Shape::File { escrow, .. } = &mut entry.shape {
+        *escrow = workspace::escrow::pack(b"x");
+    }
+    b.manifest.put(entry);
+    b.sign();
+    fs::remove_dir_all(b.home.path("a/b")).unwrap();
+    b.home.file("a/b", "mine");
+    let out = restore(&b, &[]);
+    assert!(out.code == 0 && out.out().contains("kept aside: "), "embedded: {}{}", out.out(), out.err());
+    assert_eq!(fs::read_to_string(b.home.path("a/b/f")).unwrap(), "x");
+}
+
+#[test]
+fn what_was_put_back_leaves_no_empty_directory_in_the_quarantine() {
+    let mut b = Box::new();
+    b.home.file("f", "good");
+    b.add("f", b"f", 1, Some("exit 7"), &[]).sign();
+    fs::write(b.home.path("f"), "bad").unwrap();
+    assert_eq!(restore(&b, &[]).code, 2);
+    assert_eq!(fs::read_to_string(b.home.path("f")).unwrap(), "bad");
+    assert_eq!(fs::read_dir(b.home.path(".swr/quarantine")).unwrap().count(), 0);
+}

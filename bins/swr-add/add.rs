@@ -12,7 +12,7 @@ use models::Manifest as Models;
 use workspace::capture::{self, As, TreeOptions};
 use workspace::entry::is_id;
 use workspace::place::{Places, root_path};
-use workspace::{Entry, Manifest, Shape, content, name, wipe};
+use workspace::{Entry, Manifest, Shape, content, name, verify, wipe};
 
 use crate::{Options, no_id};
 
@@ -56,6 +56,13 @@ pub(crate) fn capture_entry(
         notes: None,
     };
     let (root, below) = places.of(&blank)?;
+    if let Some(kept) = old.as_ref().filter(|e| e.path == blank.path && changes_words_alone(options))
+        && root.stat(below).is_err_and(|cause| verify::is_absent(&cause))
+    {
+        let path = quoted(OsStr::from_bytes(&blank.path));
+        note("swr-add", &format!("{path} is absent: its words are changed, what was captured of it stays"));
+        return Ok(worded(Entry { id: blank.id, ..kept.clone() }, options));
+    }
     let keep = old.as_ref().map(|e| tree_options(&e.shape)).unwrap_or_default();
     let or = |given: &Vec<Vec<u8>>, kept: Vec<Vec<u8>>| if given.is_empty() { kept } else { given.clone() };
     let tree = TreeOptions {
@@ -94,19 +101,30 @@ pub(crate) fn capture_entry(
     }
     let (id, path) = (blank.id.clone(), blank.path.clone());
     let base = old.unwrap_or_else(|| Entry { tier: tier_of(&blank.path, &shape), ..blank });
-    Ok(Entry {
-        id,
-        path,
-        tier: options.tier.unwrap_or(base.tier),
-        shape,
+    Ok(worded(Entry { id, path, shape, ..base }, options))
+}
+
+/// An entry with what the options say of it beyond its capture.
+fn worded(entry: Entry<'static>, options: &Options) -> Entry<'static> {
+    Entry {
+        tier: options.tier.unwrap_or(entry.tier),
         needs: match &options.needs {
-            None => base.needs,
+            None => entry.needs,
             Some(needs) => needs.iter().cloned().map(Cow::Owned).collect(),
         },
-        restore: options.restore.clone().map(Cow::Owned).or(base.restore),
-        timeout_s: options.timeout_s.or(base.timeout_s),
-        notes: options.notes.clone().map(Cow::Owned).or(base.notes),
-    })
+        restore: options.restore.clone().map(Cow::Owned).or(entry.restore),
+        timeout_s: options.timeout_s.or(entry.timeout_s),
+        notes: options.notes.clone().map(Cow::Owned).or(entry.notes),
+        ..entry
+    }
+}
+
+/// Whether nothing that the options say needs a look at the disk, and they say something.
+fn changes_words_alone(options: &Options) -> bool {
+    let has_words = options.restore.is_some() || options.needs.is_some() || options.tier.is_some();
+    let of_the_disk = options.kind.is_some() || options.hash;
+    (has_words || options.timeout_s.is_some() || options.notes.is_some())
+        && !(of_the_disk || !options.sentinels.is_empty() || !options.count.is_empty())
 }
 
 /// What a tree entry records beyond its bounds, to record it again.

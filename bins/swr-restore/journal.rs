@@ -33,8 +33,10 @@ impl<'a> Journal<'a> {
     /// Reads what an earlier restore left; `None` when it ended.
     pub(crate) fn unfinished(home: &Path) -> Result<Option<Unfinished>, Error> {
         let path = home.join("journal.jsonl");
-        let lines = files::records::read(&path, LIMIT)
-            .map_err(|cause| Error::io("read", path.as_os_str(), &cause))?;
+        let lines = files::records::read(&path, LIMIT).map_err(|cause| {
+            let hint = format!("move {} away; nothing else is lost", message::quoted(path.as_os_str()));
+            Error::io("read", path.as_os_str(), &cause).hint(hint)
+        })?;
         let mut found: Option<Unfinished> = None;
         for line in lines {
             // A torn line says nothing that the disk does not say again.

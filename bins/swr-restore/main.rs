@@ -1,5 +1,6 @@
 //! `swr-restore`: brings back what is damaged, in order, and nothing else.
 
+mod below;
 mod gate;
 mod journal;
 mod native;

@@ -6,36 +6,42 @@ use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 
-use contract::message::cause_of;
-use files::beneath::{Place, Root};
+use contract::{Error, exit};
+use files::beneath::{self, Place, Root};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use workspace::verify::Repair;
-use workspace::{Entry, Shape, escrow, name};
+use workspace::{Entry, Shape, escrow};
 
-/// Applies one native repair. `aside` moves what is in the way to a safe place and says where.
+/// Moves what is in the way to a safe place and says where.
+pub(crate) type Aside<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Error>;
+
+/// Applies one native repair.
 pub(crate) fn apply(
     root: &Root,
     entry: &Entry,
     path: &[u8],
     repair: &Repair,
-    aside: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-) -> Result<(), String> {
+    aside: Aside,
+) -> Result<(), Error> {
     match repair {
         Repair::Nothing | Repair::Recipe => Ok(()),
-        Repair::Mode(path, mode) => set_mode(root, path, *mode).map_err(|e| words("chmod", path, &e)),
+        Repair::Mode(path, mode) => set_mode(root, path, *mode).map_err(|e| failed("chmod", path, &e)),
         Repair::Link(path, target) => link(root, path, target, aside),
-        Repair::EmptyDir(path, mode) => directory(root, path, *mode).map_err(|e| words("make", path, &e)),
+        Repair::EmptyDir(path, mode) => {
+            make_parents(root, path, aside)?;
+            directory(root, path, *mode).map_err(|e| failed("make", path, &e))
+        }
         Repair::Escrow => embedded(root, entry, path, aside),
     }
 }
 
-fn words(doing: &str, path: &[u8], cause: &io::Error) -> String {
-    format!("cannot {doing} '{}': {}", name::encode(path), cause_of(cause))
+fn failed(doing: &str, path: &[u8], cause: &io::Error) -> Error {
+    Error::io(doing, OsStr::from_bytes(path), cause)
 }
 
 /// Through a descriptor, so that the name cannot become a link in between.
-fn set_mode(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
+pub(crate) fn set_mode(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
     let fd = root.open_at(path, OFlags::PATH, Mode::empty())?;
     let stat = rustix::fs::fstat(&fd)?;
     if !matches!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile | FileType::Directory) {
@@ -45,18 +51,13 @@ fn set_mode(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
     Ok(rustix::fs::chmod(by_descriptor, Mode::from_raw_mode(mode))?)
 }
 
-fn link(
-    root: &Root,
-    path: &[u8],
-    target: &[u8],
-    aside: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-) -> Result<(), String> {
-    make_parents(root, path)?;
+fn link(root: &Root, path: &[u8], target: &[u8], aside: Aside) -> Result<(), Error> {
+    make_parents(root, path, aside)?;
     match root.stat(path) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink => aside(path)?,
         Ok(_) | Err(_) => {}
     }
-    let failed = |cause: io::Error| words("link", path, &cause);
+    let failed = |cause: io::Error| failed("link", path, &cause);
     let place = root.place(path).map_err(failed)?;
     let temporary = temporary(&place);
     rustix::fs::symlinkat(target, &place.parent, temporary.as_slice()).map_err(|e| failed(e.into()))?;
@@ -68,30 +69,22 @@ fn link(
     )
 }
 
-fn directory(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
-    make_parents(root, path).map_err(io::Error::other)?;
-    let place = root.place(path)?;
-    match rustix::fs::mkdirat(&place.parent, place.name.as_slice(), Mode::from_raw_mode(0o700)) {
-        Ok(()) | Err(Errno::EXIST) => set_mode(root, path, mode),
-        Err(cause) => Err(cause.into()),
-    }
+/// Makes a directory, or sets the mode of the one that is there.
+pub(crate) fn directory(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
+    make(root, path, 0o700)?;
+    set_mode(root, path, mode)
 }
 
-fn embedded(
-    root: &Root,
-    entry: &Entry,
-    path: &[u8],
-    aside: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-) -> Result<(), String> {
+fn embedded(root: &Root, entry: &Entry, path: &[u8], aside: Aside) -> Result<(), Error> {
     let Shape::File { size, sha256, mode, escrow: Some(text) } = &entry.shape else {
-        return Err("nothing is embedded for it".into());
+        return Err(Error::new(exit::IO, "nothing is embedded for it"));
     };
-    let content = escrow::unpack(text, *size, *sha256)?;
-    make_parents(root, path)?;
+    let content = escrow::unpack(text, *size, *sha256).map_err(|why| Error::new(exit::IO, why))?;
+    make_parents(root, path, aside)?;
     if root.stat(path).is_ok() {
         aside(path)?;
     }
-    write_new(root, path, &content, *mode).map_err(|e| words("write", path, &e))
+    write_new(root, path, &content, *mode).map_err(|e| failed("write", path, &e))
 }
 
 /// A whole file or none, below the root.
@@ -124,24 +117,25 @@ fn temporary(place: &Place) -> Vec<u8> {
     name
 }
 
-/// Makes the directories above `path` that are missing, 0755, without following a link.
-fn make_parents(root: &Root, path: &[u8]) -> Result<(), String> {
+/// Makes the directories above `path` that are missing, 0755, without following a link. A file in the place of one goes
+/// aside.
+pub(crate) fn make_parents(root: &Root, path: &[u8], aside: Aside) -> Result<(), Error> {
     for (at, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
         let dir = &path[..at];
-        let made = root.place(dir).and_then(|place| {
-            match rustix::fs::mkdirat(&place.parent, place.name.as_slice(), Mode::from_raw_mode(0o755)) {
-                Ok(()) | Err(Errno::EXIST) => Ok(()),
-                Err(cause) => Err(cause.into()),
-            }
-        });
-        made.map_err(|cause| words("make", dir, &cause))?;
+        if root.stat(dir).is_ok_and(|s| beneath::kind_of(&s) == FileType::RegularFile) {
+            aside(dir)?;
+        }
+        make(root, dir, 0o755).map_err(|cause| failed("make", dir, &cause))?;
     }
     Ok(())
 }
 
-/// Makes the directories above an entry, so that its recipe can write it.
-pub(crate) fn parents(root: &Root, path: &[u8]) -> Result<(), String> {
-    make_parents(root, path)
+fn make(root: &Root, dir: &[u8], mode: u32) -> io::Result<()> {
+    let place = root.place(dir)?;
+    match rustix::fs::mkdirat(&place.parent, place.name.as_slice(), Mode::from_raw_mode(mode)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(cause) => Err(cause.into()),
+    }
 }
 
 /// An entry's absolute path, for messages.

@@ -9,14 +9,8 @@ use contract::{Error, Fix, clock};
 use files::atomic::make_dir;
 use files::beneath::Root;
 use files::tree::rename_new_at;
-use rustix::fs::CWD;
+use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
-
-/// A thing that stands aside.
-pub(crate) struct Aside {
-    /// Where it is now.
-    pub(crate) place: PathBuf,
-}
 
 /// The place a thing of entry `id` will have: a directory of its own, so that it keeps its name.
 pub(crate) fn place(fix: &Fix, home: &Path, id: &str, path: &[u8]) -> Result<PathBuf, Error> {
@@ -35,12 +29,12 @@ pub(crate) fn place(fix: &Fix, home: &Path, id: &str, path: &[u8]) -> Result<Pat
     Err(Error::io("make", all.as_os_str(), &Errno::EXIST.into()))
 }
 
-/// Moves `path` to `place`; on another filesystem beside itself as `NAME.aside-N`. Never overwrites.
-pub(crate) fn move_aside(root: &Root, path: &[u8], place: &Path) -> io::Result<Aside> {
+/// Moves `path` to `place`; on another filesystem beside itself as `NAME.aside-N`. Where it is then. Never overwrites.
+pub(crate) fn move_aside(root: &Root, path: &[u8], place: &Path) -> io::Result<PathBuf> {
     let from = root.place(path)?;
     let to = place.as_os_str().as_bytes();
     match rename_new_at(&from.parent, &from.name, CWD, to) {
-        Ok(()) => return Ok(Aside { place: place.to_owned() }),
+        Ok(()) => return Ok(place.to_owned()),
         Err(Errno::XDEV) => {}
         Err(cause) => return Err(cause.into()),
     }
@@ -51,7 +45,7 @@ pub(crate) fn move_aside(root: &Root, path: &[u8], place: &Path) -> io::Result<A
             Ok(()) => {
                 let mut beside = root.path().join(OsStr::from_bytes(path));
                 beside.set_file_name(OsStr::from_bytes(&name));
-                return Ok(Aside { place: beside });
+                return Ok(beside);
             }
             Err(Errno::EXIST) => {}
             Err(cause) => return Err(cause.into()),
@@ -64,4 +58,12 @@ pub(crate) fn move_aside(root: &Root, path: &[u8], place: &Path) -> io::Result<A
 pub(crate) fn put_back(root: &Root, path: &[u8], aside: &Path) -> io::Result<()> {
     let to = root.place(path)?;
     Ok(rename_new_at(CWD, aside.as_os_str().as_bytes(), &to.parent, &to.name)?)
+}
+
+/// Takes the directory of a [`place`] away that holds nothing; any other stays.
+pub(crate) fn tidy(home: &Path, place: &Path) {
+    if let Some(dir) = place.parent().filter(|d| d.parent().is_some_and(|all| all == home.join("quarantine")))
+    {
+        let _ = rustix::fs::unlinkat(CWD, dir, AtFlags::REMOVEDIR);
+    }
 }

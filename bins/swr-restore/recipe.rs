@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -60,6 +60,11 @@ pub(crate) fn run(fix: &Fix, entry: &Entry, recipe: &str, dir: &Path, home: &Pat
     }
 }
 
+/// Where the output of an entry's recipe is.
+pub(crate) fn log(home: &Path, id: &str) -> PathBuf {
+    home.join("log").join(format!("{id}.log"))
+}
+
 /// The output of one recipe, the first [`LOG`] bytes of it.
 struct Log {
     file: Option<File>,
@@ -70,9 +75,8 @@ struct Log {
 impl Log {
     /// A log that cannot be made or written does not stop a repair.
     fn create(fix: &Fix, home: &Path, id: &str) -> Self {
-        let dir = home.join("log");
-        let path = dir.join(format!("{id}.log"));
-        let file = make_dir(fix, &dir).and_then(|()| fresh(fix, &path));
+        let path = log(home, id);
+        let file = make_dir(fix, &home.join("log")).and_then(|()| fresh(fix, &path));
         if let Err(cause) = &file {
             note("swr-restore", &Error::io("write", path.as_os_str(), cause).message);
         }

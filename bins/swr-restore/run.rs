@@ -1,9 +1,8 @@
 //! A whole restore: lock, order, one entry after the other, what depends on a failure skipped.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use contract::message::{self, note, quoted};
 use contract::{Error, Fix, Report, State, Swr, Verdict, exit};
@@ -14,8 +13,8 @@ use workspace::{Entry, Manifest, content, order};
 
 use crate::Options;
 use crate::journal::Journal;
-use crate::native;
 use crate::repair::{Bench, Outcome, dry};
+use crate::{native, recipe};
 
 /// More next commands than these are not read.
 const HINTS: usize = 8;
@@ -44,17 +43,26 @@ pub(crate) fn run(
     let bench = Bench {
         fix,
         home: home.to_owned(),
+        manifest,
+        places: &places,
         journal: journal.as_ref(),
         quarantine: options.quarantine,
         deep: options.deep,
         jobs: content::jobs(),
     };
+    if let Some(unfinished) = before.as_ref().filter(|_| !options.dry_run) {
+        bench.put_interrupted_back(&unfinished.aside);
+    }
     let resumed =
         before.filter(|u| options.resume && u.manifest == Some(digest)).map(|u| u.done).unwrap_or_default();
-    let mut restore = Restore { manifest, options, bench, failed: HashSet::new(), report, hints: Vec::new() };
+    let mut restore =
+        Restore { manifest, options, bench, failed: Vec::new(), report, hints: Vec::new(), more: 0 };
     restore.all(&places, &resumed)?;
     for hint in &restore.hints {
         message::hint(hint);
+    }
+    if restore.more > 0 {
+        message::hint(&format!("{} more are not shown: swr explain names all that is damaged", restore.more));
     }
     if let Some(journal) = &journal {
         journal.end();
@@ -63,12 +71,15 @@ pub(crate) fn run(
 }
 
 /// What a person does about an entry that no recipe brings back.
-fn by_hand(root: &Root, entry: &Entry, path: &[u8], findings: &[Finding]) -> String {
+fn by_hand(bench: &Bench, root: &Root, entry: &Entry, path: &[u8], findings: &[Finding]) -> String {
     let place = native::absolute(root, path);
     let (place, id) = (quoted(place.as_os_str()), &entry.id);
     if findings.iter().any(|f| f.state == State::Missing && f.repair == Repair::Recipe)
         && root.stat(path).is_err()
     {
+        if let Some(copy) = bench.copy_aside(root, entry, path) {
+            return format!("a good copy stands aside: mv {} {place}", quoted(copy.as_os_str()));
+        }
         return format!("put a copy at {place}, or let go of it: swr add --remove {id}, then swr sign");
     }
     let path = quoted(OsStr::from_bytes(&entry.path));
@@ -80,10 +91,12 @@ struct Restore<'a> {
     options: &'a Options,
     bench: Bench<'a>,
     /// Ids that are not healthy after their turn.
-    failed: HashSet<String>,
+    failed: Vec<String>,
     report: &'a mut Report<Swr>,
     /// What a person can do about what this restore cannot.
     hints: Vec<String>,
+    /// How many of those are not kept.
+    more: usize,
 }
 
 impl Restore<'_> {
@@ -117,14 +130,25 @@ impl Restore<'_> {
         let (root, path) = places.of(entry)?;
         let found = self.bench.look(root, entry, path, false);
         let Some(first) = found.first().filter(|_| self.selected(entry)) else { return Ok(()) };
-        self.failed.insert(entry.id.to_string());
+        self.has_failed(entry);
         let detail = format!("{}; not attempted: {why}", first.detail);
         self.report.say(&Verdict::new(state, entry.kind(), &*entry.id, detail))
     }
 
     fn hint(&mut self, hint: String) {
-        if self.hints.len() < HINTS && !self.hints.contains(&hint) {
+        if self.hints.contains(&hint) {
+            return;
+        }
+        if self.hints.len() < HINTS {
             self.hints.push(hint);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn has_failed(&mut self, entry: &Entry) {
+        if let Err(at) = self.failed.binary_search_by(|f| f.as_str().cmp(&entry.id)) {
+            self.failed.insert(at, entry.id.to_string());
         }
     }
 
@@ -140,19 +164,30 @@ impl Restore<'_> {
         }
         if !self.selected(entry) || resumed && findings.iter().all(|f| f.state == State::Unknown) {
             // Not ours to repair now, but what needs it must know.
-            self.failed.insert(entry.id.to_string());
+            self.has_failed(entry);
             return Ok(());
         }
-        if let Some(needed) = entry.needs.iter().find(|n| self.failed.contains(&***n)) {
-            self.failed.insert(entry.id.to_string());
+        if let Some(needed) =
+            entry.needs.iter().find(|n| self.failed.binary_search_by(|f| f.as_str().cmp(n)).is_ok())
+        {
+            self.has_failed(entry);
             let detail = format!("{}; not attempted: it needs '{needed}'", findings[0].detail);
-            if !self.options.only.is_empty() && !self.options.only.iter().any(|id| *id == **needed) {
-                self.hints.push(format!("swr doctor --only {needed} --only {}", entry.id));
-            }
+            let is_left_out =
+                !self.options.only.is_empty() && !self.options.only.iter().any(|id| *id == **needed);
+            self.hint(if is_left_out {
+                format!("swr doctor --only {needed} --only {}", entry.id)
+            } else {
+                format!("first what the others need: swr explain {needed}")
+            });
             return self.report.say(&Verdict::new(State::Skipped, entry.kind(), &*entry.id, detail));
         }
         if entry.restore.is_none() && findings.iter().any(|f| f.repair == Repair::Recipe) {
-            self.hint(by_hand(root, entry, path, &findings));
+            // A look into the quarantine for each of thousands would take long, and not be read.
+            if self.hints.len() < HINTS {
+                self.hint(by_hand(&self.bench, root, entry, path, &findings));
+            } else {
+                self.more += 1;
+            }
         }
         let outcome = if self.options.dry_run {
             dry(entry, &findings)
@@ -160,17 +195,28 @@ impl Restore<'_> {
             note("swr-restore", &format!("{}: {}", entry.id, findings[0].detail));
             self.bench.repair(root, entry, path)
         };
-        self.say(entry, outcome)
+        let place = native::absolute(root, path);
+        self.say(entry, &quoted(place.as_os_str()), outcome)
     }
 
-    fn say(&mut self, entry: &Entry, outcome: Outcome) -> Result<(), Error> {
+    fn say(&mut self, entry: &Entry, place: &str, outcome: Outcome) -> Result<(), Error> {
         let (state, detail) = match outcome {
             Outcome::Healthy => (State::Ok, "came back by itself".to_owned()),
             Outcome::Healed(detail) => (State::Healed, detail),
             Outcome::Would(detail) => (State::Would, detail),
-            Outcome::Failed(detail) => (State::Failed, detail),
-            Outcome::Unknown(detail) => (State::Unknown, detail),
-            Outcome::Still(left) => return self.still(entry, &left),
+            Outcome::Failed(detail, hint) => {
+                if let Some(hint) = hint {
+                    self.hint(hint);
+                }
+                (State::Failed, detail)
+            }
+            Outcome::Unknown(detail) => {
+                self.hint(format!(
+                    "see that {place} and all above it can be read and is no link, then swr doctor"
+                ));
+                (State::Unknown, detail)
+            }
+            Outcome::Still(left, aside) => return self.still(entry, &left, aside.first()),
             Outcome::Stopped(signal) => {
                 let status = u8::try_from(128 + signal).unwrap_or(u8::MAX);
                 return Err(Error::new(contract::Code::transparent(status), "told to stop")
@@ -178,7 +224,7 @@ impl Restore<'_> {
             }
         };
         if !matches!(state, State::Ok | State::Healed | State::Would) {
-            self.failed.insert(entry.id.to_string());
+            self.has_failed(entry);
         }
         // Said before it is noted: a disk that is full now takes no verdict away.
         self.report.say(&Verdict::new(state, entry.kind(), &*entry.id, detail))?;
@@ -192,12 +238,22 @@ impl Restore<'_> {
         }
     }
 
-    fn still(&mut self, entry: &Entry, left: &[Finding]) -> Result<(), Error> {
-        self.failed.insert(entry.id.to_string());
+    fn still(&mut self, entry: &Entry, left: &[Finding], aside: Option<&PathBuf>) -> Result<(), Error> {
+        self.has_failed(entry);
         self.report.fold(exit::swr::STILL_DAMAGED);
         for finding in left {
             let detail = format!("still damaged after its repair: {}", finding.detail);
             self.report.say(&Verdict::new(finding.state, entry.kind(), &*entry.id, detail))?;
+        }
+        if entry.restore.is_some() {
+            let log = recipe::log(&self.bench.home, &entry.id);
+            let (path, log) = (quoted(OsStr::from_bytes(&entry.path)), quoted(log.as_os_str()));
+            let aside = aside.map(|a| format!("what was there is in {}; ", quoted(a.as_os_str())));
+            let aside = aside.unwrap_or_default();
+            self.hint(format!(
+                "{aside}see {log}; if what is there now is right: swr add {path}, then swr sign; if the recipe is wrong: \
+                 move that away, swr add {path} --restore '...', then swr sign"
+            ));
         }
         self.done(entry);
         Ok(())

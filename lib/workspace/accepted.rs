@@ -24,7 +24,11 @@ impl Accepted {
         let path = path(home);
         let lines = files::records::read(&path, LIMIT);
         let mut accepted = Self::default();
-        for line in lines.map_err(|cause| Error::io("read", path.as_os_str(), &cause))? {
+        let lines = lines.map_err(|cause| {
+            let hint = "make it a file that you can read; without it, older manifests are accepted again";
+            Error::io("read", path.as_os_str(), &cause).hint(hint)
+        })?;
+        for line in lines {
             let Ok(Json::Object(pairs)) = json::parse(&line) else { continue };
             let get = |key: &str| pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v);
             match (get("key"), get("seq"), get("approved")) {

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Stat};
 
 use crate::cache::{self, Cache};
 use crate::content;
-use crate::entry::{Entry, Shape};
+use crate::entry::{Entry, MemberKind, Shape};
 use crate::tree;
 
 /// What differs, and how it can be repaired without a recipe.
@@ -311,12 +311,23 @@ fn whole(entry: &Entry, path: &[u8]) -> Repair {
     match &entry.shape {
         Shape::Link { target } => Repair::Link(path.to_vec(), target.clone()),
         Shape::File { escrow: Some(_), .. } => Repair::Escrow,
+        // Nothing is lost with a directory that holds no file; a recipe may bring more than was asked for.
+        Shape::Tree { files: 0, sentinels, count, members, git, merkle, .. }
+            if entry.restore.is_none()
+                && sentinels.is_empty()
+                && count.iter().all(|(_, n)| *n == 0)
+                && git.as_ref().is_none_or(Vec::is_empty)
+                && (git.is_some() || merkle.is_some())
+                && !members.iter().any(|m| matches!(m.what, MemberKind::File(_))) =>
+        {
+            Repair::EmptyDir(path.to_vec(), 0o755)
+        }
         _ => Repair::Recipe,
     }
 }
 
 /// Not there, as opposed to not to be looked at.
-pub(crate) fn is_absent(cause: &io::Error) -> bool {
+pub fn is_absent(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
