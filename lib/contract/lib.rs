@@ -15,8 +15,6 @@ pub mod names;
 pub mod origin;
 pub mod run;
 #[cfg(all(panic = "abort", target_env = "musl"))]
-mod thread_name;
-#[cfg(all(panic = "abort", target_env = "musl"))]
 mod unwind;
 pub mod verdict;
 
