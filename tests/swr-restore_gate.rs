@@ -10,21 +10,12 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use private_home::{Output, alive, appears, run, run_with, wait};
-use swr_box::{Box, unfit_keys};
+use swr_box::{Box, missing, unfit_keys};
 
 const RESTORE: &str = env!("CARGO_BIN_EXE_swr-restore");
 
 fn restore(b: &Box, args: &[&str]) -> Output {
     run(b.home.command(RESTORE).args(args))
-}
-
-/// One missing file whose recipe leaves a mark.
-fn missing() -> Box {
-    let mut b = Box::new();
-    b.home.file("f", "content");
-    b.add("f", b"f", 1, Some("printf content >f; touch ran"), &[]).sign();
-    fs::remove_file(b.home.path("f")).unwrap();
-    b
 }
 
 #[test]

@@ -10,21 +10,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use contract::mode;
 use private_home::{Output, run};
 use seal::standing;
-use swr_box::{Box, chmod, in_reach};
+use swr_box::{Box, chmod, in_reach, missing};
 
 const RESTORE: &str = env!("CARGO_BIN_EXE_swr-restore");
 
 fn restore(b: &Box, args: &[&str]) -> Output {
     run(b.home.command(RESTORE).args(args))
-}
-
-/// One missing file whose recipe leaves a mark.
-fn missing() -> Box {
-    let mut b = Box::new();
-    b.home.file("f", "content");
-    b.add("f", b"f", 1, Some("printf content >f; touch ran"), &[]).sign();
-    fs::remove_file(b.home.path("f")).unwrap();
-    b
 }
 
 /// As `swr-sign` does when it has signed.

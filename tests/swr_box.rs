@@ -111,6 +111,15 @@ pub fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// One missing file whose recipe leaves a mark.
+pub fn missing() -> Box {
+    let mut b = Box::new();
+    b.home.file("f", "content");
+    b.add("f", b"f", 1, Some("printf content >f; touch ran"), &[]).sign();
+    fs::remove_file(b.home.path("f")).unwrap();
+    b
+}
+
 /// Copies a tree with `cp -a`, which keeps modes and links.
 pub fn copy(from: &Path, to: &Path) {
     let status = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();

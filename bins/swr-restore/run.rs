@@ -90,7 +90,7 @@ struct Restore<'a> {
     manifest: &'a Manifest,
     options: &'a Options,
     bench: Bench<'a>,
-    /// Ids that are not healthy after their turn.
+    /// Ids that are not healthy after their turn, sorted.
     failed: Vec<String>,
     report: &'a mut Report<Swr>,
     /// What a person can do about what this restore cannot.
@@ -129,8 +129,8 @@ impl Restore<'_> {
     fn unordered(&mut self, places: &Places, entry: &Entry, state: State, why: &str) -> Result<(), Error> {
         let (root, path) = places.of(entry)?;
         let found = self.bench.look(root, entry, path, false);
-        let Some(first) = found.first().filter(|_| self.selected(entry)) else { return Ok(()) };
-        self.has_failed(entry);
+        let Some(first) = found.first().filter(|_| self.selected(&entry.id)) else { return Ok(()) };
+        self.mark_failed(entry);
         let detail = format!("{}; not attempted: {why}", first.detail);
         self.report.say(&Verdict::new(state, entry.kind(), &*entry.id, detail))
     }
@@ -146,14 +146,14 @@ impl Restore<'_> {
         }
     }
 
-    fn has_failed(&mut self, entry: &Entry) {
+    fn mark_failed(&mut self, entry: &Entry) {
         if let Err(at) = self.failed.binary_search_by(|f| f.as_str().cmp(&entry.id)) {
             self.failed.insert(at, entry.id.to_string());
         }
     }
 
-    fn selected(&self, entry: &Entry) -> bool {
-        self.options.only.is_empty() || self.options.only.iter().any(|id| *id == entry.id)
+    fn selected(&self, id: &str) -> bool {
+        self.options.only.is_empty() || self.options.only.iter().any(|only| only == id)
     }
 
     fn entry(&mut self, places: &Places, entry: &Entry, resumed: bool) -> Result<(), Error> {
@@ -162,22 +162,20 @@ impl Restore<'_> {
         if findings.is_empty() {
             return Ok(());
         }
-        if !self.selected(entry) || resumed && findings.iter().all(|f| f.state == State::Unknown) {
+        if !self.selected(&entry.id) || resumed && findings.iter().all(|f| f.state == State::Unknown) {
             // Not ours to repair now, but what needs it must know.
-            self.has_failed(entry);
+            self.mark_failed(entry);
             return Ok(());
         }
         if let Some(needed) =
             entry.needs.iter().find(|n| self.failed.binary_search_by(|f| f.as_str().cmp(n)).is_ok())
         {
-            self.has_failed(entry);
+            self.mark_failed(entry);
             let detail = format!("{}; not attempted: it needs '{needed}'", findings[0].detail);
-            let is_left_out =
-                !self.options.only.is_empty() && !self.options.only.iter().any(|id| *id == **needed);
-            self.hint(if is_left_out {
-                format!("swr doctor --only {needed} --only {}", entry.id)
-            } else {
+            self.hint(if self.selected(needed) {
                 format!("first what the others need: swr explain {needed}")
+            } else {
+                format!("swr doctor --only {needed} --only {}", entry.id)
             });
             return self.report.say(&Verdict::new(State::Skipped, entry.kind(), &*entry.id, detail));
         }
@@ -224,7 +222,7 @@ impl Restore<'_> {
             }
         };
         if !matches!(state, State::Ok | State::Healed | State::Would) {
-            self.has_failed(entry);
+            self.mark_failed(entry);
         }
         // Said before it is noted: a disk that is full now takes no verdict away.
         self.report.say(&Verdict::new(state, entry.kind(), &*entry.id, detail))?;
@@ -239,7 +237,7 @@ impl Restore<'_> {
     }
 
     fn still(&mut self, entry: &Entry, left: &[Finding], aside: Option<&PathBuf>) -> Result<(), Error> {
-        self.has_failed(entry);
+        self.mark_failed(entry);
         self.report.fold(exit::swr::STILL_DAMAGED);
         for finding in left {
             let detail = format!("still damaged after its repair: {}", finding.detail);

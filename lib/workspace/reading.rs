@@ -15,6 +15,7 @@ const LINE: usize = 1 << 20;
 pub const ENTRIES: usize = 20_000;
 /// More signature lines are refused.
 const SIGNATURES: usize = 16;
+const BELOW: &str = "an entry below a signature";
 /// Bytes of a short entry.
 const SHORT: usize = 100;
 
@@ -160,8 +161,6 @@ impl<'a> Item<'a> {
         Ok(Self::Signature(Signature { algorithm: algorithm.0.0, key, value }))
     }
 }
-
-const BELOW: &str = "an entry below a signature";
 
 /// The signatures of a manifest in pieces, and where the bytes end that they are about.
 pub fn signatures(pieces: &[Lines], bytes: &[u8]) -> (Vec<Signature>, usize) {
