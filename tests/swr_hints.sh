@@ -3,16 +3,8 @@
 # takes what it cannot see for what is not there. What file permissions keep from root is looked at as another user.
 # shellcheck source=tests/harness.sh
 . "${0%/*}/harness.sh"
-unset SWR_HOME
-out=$box/.out err=$box/.err
-
-swr() { under "$root/sh/swr" "$@"; }
-# ARG...: the status, and how many lines and hints there are on stderr.
-refused() {
-  swr "$@" >"$out" 2>"$err"
-  printf '%s %s' $? "$(wc -l <"$err" | tr -d ' ')"
-  grep -c '^hint: .' "$err" | sed 's/^/ /'
-}
+# shellcheck source=tests/swr_calls.sh
+. "${0%/*}/swr_calls.sh"
 says() { grep -c -e "$1" "$err"; }
 
 HOME=$box/home manifest=$box/home/.swr/manifest.jsonl

@@ -3,17 +3,9 @@
 # where no home is, what is found is tracked, and what could not be printed is never called healthy.
 # shellcheck source=tests/harness.sh
 . "${0%/*}/harness.sh"
-unset SWR_HOME
+# shellcheck source=tests/swr_calls.sh
+. "${0%/*}/swr_calls.sh"
 PATH=$root/sh:$PATH # where hints need not say which swr they mean
-out=$box/.out err=$box/.err
-
-swr() { under "$root/sh/swr" "$@"; }
-# ARG...: the status, and how many lines and hints there are on stderr.
-refused() {
-  swr "$@" >"$out" 2>"$err"
-  printf '%s %s' $? "$(wc -l <"$err" | tr -d ' ')"
-  grep -c '^hint: .' "$err" | sed 's/^/ /'
-}
 # NAME: a new home, which is also the current directory.
 home() {
   HOME=$box/$1
